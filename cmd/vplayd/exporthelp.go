@@ -31,7 +31,9 @@ does.
 perfetto: the time is instructions, one a nanosecond: system calls take none, unless
 another thread runs. Each slice has its position, which "seek" and --at take. Calls
 shorter than 1000 instructions or deeper than 16 are left out; --functions PATTERN has
-all calls of the functions that match it, --depth N those up to a depth.
+all calls of the functions that match it, --depth N those up to a depth. There are
+counters of the heap, of mapped memory, and of the pages that were touched since the
+beginning and are mapped still ("RSS touched"; pages from before are not known).
 
 csv: --table calls, syscalls, signals or functions.
 

@@ -18,6 +18,7 @@ import (
 type sliceFlags struct {
 	serveFlags
 	values, origin bool
+	control        bool
 	asJSON, asDot  bool
 	thread, rows   int
 	table          bool
@@ -49,8 +50,17 @@ number.
 An instruction depends on what it computed with, and on what the address was made of that
 it loaded from or stored to. What the value itself was made of comes first; behind it, row
 by row, what decided where that was loaded from or stored to. --values leaves the latter
-out (a thin slice). The stack pointer, and the frame pointer, are taken as known. Which
-branches led to an instruction is not shown.
+out (a thin slice). The stack pointer, and the frame pointer, are taken as known.
+
+--control follows control dependences too: which branch of its function decided that an
+instruction of the slice was executed, of those the one that was executed last before it
+in the same call, else the call itself; what the branch compared; and so on from there. A
+row ends with the rows that led to it ("by #7"). A row of branches says what was compared
+the last time and which way each went, and how often where it went several ways. Of a
+crash, what led there is part of it. Such a slice has most of what the program did before.
+-n shows what is nearest to the value, where an address or a branch counts as three rows.
+The recording is replayed once more for it, to see where calls and jumps through
+registers lead.
 
 --origin goes on only as long as the value is copied: to the instruction that made it, or
 the call that brought it.
@@ -71,6 +81,7 @@ holds, 2 wrong use, 3 replay and recording differ, 4 the recording is damaged, 1
 Ctrl-C.`,
 		Example: `  vplayd slice server-1.vplay
   vplayd slice --symbols build server-1.vplay 'req->length'
+  vplayd slice --control --values server-1.vplay
   vplayd slice --origin --at 3:1200.0 server-1.vplay '$rdi'
   vplayd slice --dot server-1.vplay total | dot -Tsvg > total.svg
   vplayd slice --table bug1.vplay bug2.vplay`,
@@ -88,6 +99,7 @@ Ctrl-C.`,
 	c.Flags().StringVar(&f.at, "at", "end", "the `MOMENT` at which the value is wanted, as \"monitor seek\" takes it")
 	c.Flags().IntVar(&f.thread, "thread", 0, "the thread whose registers and variables are meant, by its `NUMBER` (default: the one that runs there)")
 	c.Flags().BoolVar(&f.values, "values", false, "leave out what only decided where something was loaded or stored")
+	c.Flags().BoolVar(&f.control, "control", false, "add the branches that led to the rows, and what they compared")
 	c.Flags().BoolVar(&f.origin, "origin", false, "only to where the value was made, through copies")
 	c.Flags().IntVarP(&f.rows, "rows", "n", 100, "how many rows are shown, those nearest to the value")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "one JSON object")
@@ -110,7 +122,7 @@ func runSlice(c *cobra.Command, args []string, f *sliceFlags) error {
 	}
 	defer done()
 	line := newProgress(false)
-	q := debug.SliceQuery{TID: f.thread, Values: f.values, Copies: f.origin, Most: f.rows, Progress: func(s string) { line.show("slicing: %s", s) }}
+	q := debug.SliceQuery{TID: f.thread, Values: f.values, Copies: f.origin, Control: f.control, Most: f.rows, Progress: func(s string) { line.show("slicing: %s", s) }}
 	if len(args) > 1 {
 		q.Expr = args[1]
 	}
@@ -128,13 +140,15 @@ func runSlice(c *cobra.Command, args []string, f *sliceFlags) error {
 // check refuses flags that make no sense.
 func (f *sliceFlags) check(c *cobra.Command) error {
 	if f.table {
-		for _, name := range []string{"at", "thread", "values", "origin", "rows", "dot"} {
+		for _, name := range []string{"at", "thread", "values", "control", "origin", "rows", "dot"} {
 			if c.Flags().Changed(name) {
 				return usageError{withHint(fmt.Errorf("--table and --%s", name), exitUsage, "the table is about crashes, with all slices that there are")}
 			}
 		}
 	}
 	switch {
+	case f.control && f.origin:
+		return usageError{withHint(errors.New("--control and --origin"), exitUsage, "the origin of a value is followed through copies alone; give one of them")}
 	case f.asJSON && f.asDot:
 		return usageError{withHint(errors.New("--json and --dot are two forms of the same answer"), exitUsage, "give one of them")}
 	case f.rows < 1 || f.rows > maxSliceRows:

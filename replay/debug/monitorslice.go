@@ -16,7 +16,7 @@ const defaultRows = 40
 
 func init() {
 	maps.Copy(monitorCommands, map[string]monitorCommand{
-		"slice":    {usage: "slice [--values] [-n N] [--thread N] [WHAT]", help: "what a value at the present position was made of, back to where it came from outside: WHAT is an expression, a register as $rax, or ADDRESS LENGTH; without it, what the program died of. --values leaves out what only decided where something was loaded or stored, -n is how many rows, --thread whose registers", ask: askSlice},
+		"slice":    {usage: "slice [--values] [--control] [-n N] [--thread N] [WHAT]", help: "what a value at the present position was made of, back to where it came from outside: WHAT is an expression, a register as $rax, or ADDRESS LENGTH; without it, what the program died of. --values leaves out what only decided where something was loaded or stored, --control adds the branches that decided that these rows were executed, with what they compared, and what that was made of; -n is how many rows, --thread whose registers", ask: askSlice},
 		"origin":   {usage: "origin WHAT", help: "the store that made a value, or the input it came from, through all copies between; WHAT as in slice", ask: askOrigin},
 		"affected": {usage: "affected [--here] [--values] [-n N] [--thread N] WHAT", help: "what a value reached later: source lines, branches, outputs, and the crash. WHAT as in slice, or input for what the first read brought, or input:FD for all that was read from a descriptor. It is followed from where it was written last before the present position, input from the beginning; with --here from the present position on. --values leaves out what was only loaded or stored through an address that it is part of", ask: askAffected},
 	})
@@ -45,6 +45,9 @@ func askAffected(ctx context.Context, g *Cursor, args []string, show func(string
 	}
 	s := SliceQuery{Most: defaultRows}
 	rest, err := sliceOptions(&s, rest)
+	if err == nil && s.Control {
+		err = errors.New("there is no option --control; monitor help affected")
+	}
 	if err != nil {
 		return answers{}, err
 	}
@@ -59,8 +62,9 @@ func askAffected(ctx context.Context, g *Cursor, args []string, show func(string
 // sliceOptions reads the options before what is asked for, and returns the rest.
 func sliceOptions(q *SliceQuery, args []string) ([]string, error) {
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		if args[0] == "--values" {
-			q.Values, args = true, args[1:]
+		if args[0] == "--values" || args[0] == "--control" && !q.Copies {
+			q.Values, q.Control = q.Values || args[0] == "--values", q.Control || args[0] == "--control"
+			args = args[1:]
 			continue
 		}
 		if len(args) < 2 || args[0] != "-n" && args[0] != "--thread" {

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/dwarf"
 	"vplay/loader"
 	"vplay/replay"
+	"vplay/replay/analysis/controlflow"
 	"vplay/replay/analysis/slice"
 	"vplay/replay/debug/api"
 	"vplay/replay/mem"
@@ -29,7 +31,10 @@ type SliceQuery struct {
 	TID    int  // the thread that is meant; 0 for the one that runs
 	Values bool // without what only decided where something was loaded or stored
 	Copies bool // the origin: only as long as the value is copied
-	Most   int  // how many rows, at least 1
+	// Control follows control dependences: what decided that the instructions of the slice were executed is a part of it. Of a crash, so
+	// is what decided that the program came there.
+	Control bool
+	Most    int // how many rows, at least 1
 	// Progress, when not nil, is called now and then with how far it is.
 	Progress func(string)
 }
@@ -44,6 +49,14 @@ func (g *Cursor) Slice(ctx context.Context, q SliceQuery) (*Slice, error) {
 	if err != nil {
 		return nil, err
 	}
+	if q.Control {
+		if q.Copies {
+			return nil, errControlOfOrigin
+		}
+		if o.Controls, err = g.controls(ctx, &o, q.Progress); err != nil {
+			return nil, err
+		}
+	}
 	if q.Progress != nil {
 		o.Progress = func(done, all uint64) {
 			q.Progress(fmt.Sprintf("%.1f million instructions", float64(done)/1e6))
@@ -54,6 +67,29 @@ func (g *Cursor) Slice(ctx context.Context, q SliceQuery) (*Slice, error) {
 		return nil, err
 	}
 	return g.rows(ctx, s, what, max(q.Most, 1), q.Copies)
+}
+
+var errControlOfOrigin = errors.New("the origin of a value is followed through copies alone, with no branches")
+
+// controls returns who knows which branches decide about an instruction, from an execution of all up to the moment of o.
+func (g *Cursor) controls(ctx context.Context, o *slice.Options, progress func(string)) (func(pc uint64) []uint64, error) {
+	var ids []uint32
+	for _, id := range g.t.Intervals() {
+		if id <= o.At.Interval {
+			ids = append(ids, id)
+		}
+	}
+	var done atomic.Uint64
+	m := g.cur.Machine()
+	c, err := controlflow.Collect(ctx, g.s, ids, controlflow.Options{Fetch: controlflow.Fetch(m.Mem), ID: m.CPU.ID}, func(n uint64) {
+		if progress != nil {
+			progress(fmt.Sprintf("branches of %.1f million instructions", float64(done.Add(n))/1e6))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.Controls, nil
 }
 
 // Criterion returns what q asks of package slice at the present position, and its name. Errors: as
@@ -202,6 +238,7 @@ func (g *Cursor) crashCriterion(ctx context.Context, o *slice.Options) (string, 
 	if e == nil || e.Kind != checkpoint.EventFault {
 		return "", ErrNoCriterion
 	}
+	o.Here = m.CPU.RIP
 	isAddress := abi.Signal(e.Signo) == abi.SIGSEGV || abi.Signal(e.Signo) == abi.SIGBUS
 	in, ok := instructionAt(m)
 	if !ok {
@@ -231,7 +268,7 @@ func (g *Cursor) targetCriterion(ctx context.Context, o *slice.Options) (string,
 	var target uint64
 	err := g.t.Look(ctx, []checkpoint.Position{before(o.At)}, func(_ int, m *replay.Machine) {
 		if in, ok := instructionAt(m); ok {
-			o.Want, o.At = slice.TargetWants(m.CPU, &in), m.Position()
+			o.Want, o.At, o.Here = slice.TargetWants(m.CPU, &in), m.Position(), m.CPU.RIP
 		}
 	}, func(_ int, m *replay.Machine) { target = m.CPU.RIP })
 	if err == nil && len(o.Want) == 0 {

@@ -23,14 +23,16 @@ import (
 type Slice struct {
 	What string `json:"of"` // the value, as it was asked for
 	// Rows are by how far they are from the value: the first is the value itself. What it was made of
-	// comes before what only decided where that was loaded from or stored to.
+	// comes before what only decided where that was loaded from or stored to; with control dependences these count as three rows further.
 	Rows []SliceRow `json:"rows"`
 	// Left is how many rows there are beyond those asked for.
 	Left int `json:"left"`
 	// Instructions is how many executed instructions are in the slice, of Executed. Values of them made the value.
 	Instructions uint64 `json:"instructions"`
 	Values       uint64 `json:"values"`
-	Executed     uint64 `json:"executed"`
+	// Controls is how many only decided that others were executed; 0 where that was not asked for.
+	Controls uint64 `json:"controls,omitempty"`
+	Executed uint64 `json:"executed"`
 	// From is how far back the program was looked at: to the recording's start, or to where
 	// everything was explained.
 	From        checkpoint.Position `json:"from"`
@@ -40,25 +42,28 @@ type Slice struct {
 // SliceRow is a line, an instruction, or a source of a slice.
 type SliceRow struct {
 	Number int    `json:"number"` // from 0
-	Kind   string `json:"kind"`   // "value", "code", "call", "signal", "gap", "start"
+	Kind   string `json:"kind"`   // "value", "code", "branch", "call", "signal", "gap", "start"
 	// Position is before the last time of Count.
 	Position    checkpoint.Position `json:"position"`
 	Count       uint64              `json:"count"`
-	At          *loader.Location    `json:"at,omitempty"`          // of code
+	At          *loader.Location    `json:"at,omitempty"`          // of code and branches
 	Instruction string              `json:"instruction,omitempty"` // the one of Position
 	Result      string              `json:"result,omitempty"`      // what it made
 	Stored      uint64              `json:"stored,omitempty"`      // the address of Result, where that is in memory
 	Source      string              `json:"source,omitempty"`      // of others: what it is
 	Needs       []int               `json:"needs,omitempty"`       // numbers of rows that made its value, newest first
 	Addresses   []int               `json:"addresses,omitempty"`   // and of those that made an address of it alone
-	IsAddress   bool                `json:"address,omitempty"`     // the value was made without it
+	Controls    []int               `json:"controls,omitempty"`    // and of those that decided that it was executed
+	IsAddress   bool                `json:"address,omitempty"`     // the value was made without it: it decided where something was loaded or stored
+	IsControl   bool                `json:"control,omitempty"`     // it decided that something was executed
+	Decisions   []SliceDecision     `json:"decisions,omitempty"`   // of a branch, in the order of addresses
 }
 
 // rowKey tells rows apart.
 type rowKey struct {
 	function, file string
 	line           int
-	isAddress      bool
+	role           slice.Role
 	v              *slice.Vertex // where there is no line
 }
 
@@ -79,12 +84,13 @@ type protoRow struct {
 	count  uint64
 	needs  map[*protoRow]rowNeed
 	number int
+	made   []*decision // its branches
 }
 
 // rowNeed is what a row needs of another: newest is that one's last time for it.
 type rowNeed struct {
-	newest    checkpoint.Position
-	isAddress bool // and nothing but an address
+	newest checkpoint.Position
+	role   slice.Role // the lowest
 }
 
 // rows puts a slice in rows, of which it gives the most. With each every instruction has a row:
@@ -96,15 +102,22 @@ func (g *Cursor) rows(ctx context.Context, s *slice.Slice, what string, most int
 			m.add(v)
 		}
 	}
+	m.decide(s.Decisions)
 	for v, r := range m.rows {
 		m.need(r, v)
 	}
 	order := m.order(m.rows[s.Root])
-	out := &Slice{What: what, Instructions: s.Instances, Values: s.Values, Executed: s.Executed, From: s.From, IsExplained: s.IsExplained}
+	if s.Decisions != nil {
+		order = m.nearest(order)
+	}
+	out := &Slice{What: what, Instructions: s.Instances, Values: s.Values, Controls: s.Controls, Executed: s.Executed, From: s.From, IsExplained: s.IsExplained}
 	out.Left = max(0, len(order)-most-1)
 	order = order[:min(len(order), most+1)]
 	for i, r := range order {
 		out.Rows = append(out.Rows, m.row(r, i, len(order), what))
+	}
+	if err := g.decisions(ctx, out, order); err != nil {
+		return nil, err
 	}
 	return out, g.results(ctx, out, order)
 }
@@ -115,7 +128,7 @@ func (m *rowMaker) add(v *slice.Vertex) {
 	var at loader.Location
 	if v.Kind == slice.Instruction {
 		if at = m.g.names().At(v.PC); at.File != "" && at.Line > 0 && !m.each {
-			k = rowKey{function: at.Function, file: at.File, line: at.Line, isAddress: v.IsAddress}
+			k = rowKey{function: at.Function, file: at.File, line: at.Line, role: v.Role}
 		}
 	}
 	r := m.byKey[k]
@@ -139,16 +152,16 @@ func (m *rowMaker) need(r *protoRow, v *slice.Vertex) {
 		}
 		n, ok := r.needs[to]
 		if !ok {
-			n = rowNeed{e.Newest, e.IsAddress}
+			n = rowNeed{e.Newest, e.Role}
 		}
-		if n.isAddress = n.isAddress && e.IsAddress; e.Newest.Compare(n.newest) > 0 {
+		if n.role = min(n.role, e.Role); e.Newest.Compare(n.newest) > 0 {
 			n.newest = e.Newest
 		}
 		r.needs[to] = n
 	}
 }
 
-// order numbers the rows: by how many addresses are between them and root, then by how far
+// order numbers the rows: by how many addresses and decisions are between them and root, then by how far
 // they are, of equals the newest first.
 func (m *rowMaker) order(root *protoRow) (out []*protoRow) {
 	add := func(list []*protoRow) {
@@ -162,20 +175,52 @@ func (m *rowMaker) order(root *protoRow) (out []*protoRow) {
 	add([]*protoRow{root})
 	for from, i := 0, 0; i < len(out); from = i {
 		for ; i < len(out); i++ {
-			add(out[i].sorted(false))
+			add(out[i].sorted(slice.ForValue))
 		}
 		for _, r := range out[from:] {
-			add(r.sorted(true))
+			add(r.sorted(slice.ForAddress))
+			add(r.sorted(slice.ForControl))
 		}
 	}
 	return out
 }
 
-// sorted returns what a row's value, or its addresses, need, newest first.
-func (r *protoRow) sorted(isAddress bool) []*protoRow {
+// steps are by how many rows further from the value what a row needs in a role is, where branches are asked for.
+var steps = map[slice.Role]int{slice.ForValue: 1, slice.ForAddress: 3, slice.ForControl: 3}
+
+// nearest numbers rows anew, by their distance from the first. The branches of a value of many rows would come behind all of them else.
+func (m *rowMaker) nearest(rows []*protoRow) (out []*protoRow) {
+	for _, r := range rows {
+		r.number = -1
+	}
+	at := [][]*protoRow{rows[:1]} // by distance
+	for d := 0; d < len(at); d++ {
+		for _, r := range at[d] {
+			if r.number >= 0 {
+				continue
+			}
+			r.number = len(out)
+			out = append(out, r)
+			for _, role := range []slice.Role{slice.ForValue, slice.ForAddress, slice.ForControl} {
+				for _, to := range r.sorted(role) {
+					for to.number < 0 && len(at) <= d+steps[role] {
+						at = append(at, nil)
+					}
+					if to.number < 0 {
+						at[d+steps[role]] = append(at[d+steps[role]], to)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// sorted returns what a row needs in a role, newest first.
+func (r *protoRow) sorted(role slice.Role) []*protoRow {
 	list := make([]*protoRow, 0, len(r.needs))
 	for to, n := range r.needs {
-		if n.isAddress == isAddress {
+		if n.role == role {
 			list = append(list, to)
 		}
 	}
@@ -187,18 +232,21 @@ func (r *protoRow) sorted(isAddress bool) []*protoRow {
 
 // kinds are the names of kinds of vertices.
 var kinds = map[slice.Kind]string{
-	slice.Instruction: "code", slice.Criterion: "value", slice.Call: "call", slice.Signal: "signal", slice.Gap: "gap", slice.Start: "start",
+	slice.Instruction: rowCode, slice.Criterion: "value", slice.Call: "call", slice.Signal: "signal", slice.Gap: "gap", slice.Start: "start",
 }
 
 // row makes row i; rows from limit on are not shown.
 func (m *rowMaker) row(r *protoRow, i, limit int, what string) SliceRow {
 	v := r.newest
-	row := SliceRow{Number: i, Kind: kinds[v.Kind], Position: r.pos, Count: r.count, IsAddress: v.IsAddress}
-	row.Needs, row.Addresses = numbers(r.sorted(false), limit), numbers(r.sorted(true), limit)
+	row := SliceRow{Number: i, Kind: kinds[v.Kind], Position: r.pos, Count: r.count, IsAddress: v.Role == slice.ForAddress, IsControl: v.Role == slice.ForControl}
+	row.Needs, row.Addresses, row.Controls = numbers(r.sorted(slice.ForValue), limit), numbers(r.sorted(slice.ForAddress), limit), numbers(r.sorted(slice.ForControl), limit)
 	switch v.Kind {
 	case slice.Instruction:
 		at := r.at
 		row.At, row.Instruction = &at, Disassemble(Memory{m.g.mem()}, v.PC)
+		if len(r.made) > 0 {
+			row.Kind = rowBranch
+		}
 	case slice.Criterion:
 		row.Source = what
 	case slice.Call:

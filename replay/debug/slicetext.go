@@ -9,7 +9,7 @@ import (
 
 // A slice as text: a tree in which what a value was made of stands below it. As long as
 // there is only one such thing the tree does not become deeper, so that a chain is a list; where
-// there are several, each begins with a dash. Behind it come such trees of the addresses.
+// there are several, each begins with a dash. Behind it come such trees of the addresses, and of the branches that led to a row.
 
 // maxIndent bounds how deep the tree is shown, in steps.
 const maxIndent = 12
@@ -22,10 +22,34 @@ type TreeRow struct {
 	Also     []int // what it needs besides and was shown before
 	Below    int   // the depth of what follows
 
-	// AddressOf is the row whose addresses the tree goes on with from here; 0 where this goes on. Known are those rows
+	// Section says that the tree goes on from here with something of row Of that is not its value. Known are those rows
 	// of it that were shown before.
-	AddressOf int
-	Known     []int
+	Section Section
+	Of      int
+	Known   []int
+}
+
+// Section is what a part of the tree is about.
+type Section uint8
+
+// The sections.
+const (
+	NoSection      Section = iota // this row belongs to what stands above it
+	AddressSection                // where row Of loaded from or stored to
+	ControlSection                // why row Of was executed
+)
+
+// heading is the line above a section.
+func (t *TreeRow) heading() string {
+	switch {
+	case t.Section == AddressSection:
+		return fmt.Sprintf("where #%d loaded from or stored to:\n", t.Of)
+	case t.Section == ControlSection && t.Of == 0:
+		return "why the program came here:\n"
+	case t.Section == ControlSection:
+		return fmt.Sprintf("why #%d was executed:\n", t.Of)
+	}
+	return ""
 }
 
 // Tree returns the rows in the order in which the tree shows them: depth first, each once.
@@ -35,7 +59,8 @@ func (s *Slice) Tree() []TreeRow {
 		w.walk(0, 0, false)
 	}
 	for i := range s.Rows {
-		w.addresses(i)
+		w.section(AddressSection, i, s.Rows[i].Addresses)
+		w.section(ControlSection, i, s.Rows[i].Controls)
 	}
 	return w.out
 }
@@ -44,8 +69,8 @@ func (s *Slice) Tree() []TreeRow {
 func (s *Slice) String() string {
 	var b strings.Builder
 	for _, t := range s.Tree() {
-		if t.AddressOf > 0 {
-			fmt.Fprintf(&b, "where #%d loaded from or stored to:\n", t.AddressOf)
+		if t.Section != NoSection {
+			b.WriteString(t.heading())
 			shownBefore(&b, t.Depth, t.Known)
 		}
 		if t.IsBranch {
@@ -68,8 +93,11 @@ func shownBefore(b *strings.Builder, depth int, rows []int) {
 // Extent says how much of the execution is in the slice, and how many rows are not shown.
 func (s *Slice) Extent() string {
 	out := fmt.Sprintf("%s of %s executed, back to %s", text.Plural(int(s.Values), "instruction"), text.Count(s.Executed), s.From)
-	if n := s.Instructions - s.Values; n > 0 {
+	if n := s.Instructions - s.Values - s.Controls; n > 0 {
 		out += fmt.Sprintf(", and %s for addresses", text.Count(n))
+	}
+	if s.Controls > 0 {
+		out += fmt.Sprintf(", and %s for decisions", text.Count(s.Controls))
 	}
 	if s.IsExplained {
 		out += "; nothing older is needed"
@@ -99,15 +127,15 @@ func (w *treeWalk) split(list []int) (next, seen []int) {
 	return next, seen
 }
 
-// addresses adds what the addresses of row n were made of, as far as that is not shown yet.
-func (w *treeWalk) addresses(n int) {
-	next, seen := w.split(w.s.Rows[n].Addresses)
+// section adds what row n needs otherwise than for its value, as far as that is not shown yet.
+func (w *treeWalk) section(kind Section, n int, list []int) {
+	next, seen := w.split(list)
 	if len(next) == 0 {
 		return
 	}
 	first := len(w.out)
 	w.below(1, next)
-	w.out[first].AddressOf, w.out[first].Known = n, seen
+	w.out[first].Section, w.out[first].Of, w.out[first].Known = kind, n, seen
 }
 
 // below adds rows side by side.
@@ -141,21 +169,42 @@ func indent(depth int) string { return strings.Repeat("  ", min(depth, maxIndent
 // String writes a row, beginning with its number.
 func (r *SliceRow) String() string {
 	if r.Kind == "value" {
-		return fmt.Sprintf("%s  at %s", text.Printable(r.Source), r.Position)
+		return fmt.Sprintf("%s  at %s", text.Printable(r.Source), r.Position) + r.ledBy()
 	}
 	s := fmt.Sprintf("#%d  %s  ", r.Number, r.Position)
-	if r.Kind == "code" {
+	switch r.Kind {
+	case rowBranch:
+		s += placeText(*r.At) + "  " + r.Instruction + "  " + decisionsText(r.Decisions)
+	case rowCode:
 		s += placeText(*r.At) + "  " + r.Instruction
 		if r.Result != "" {
 			s += "  " + r.Result
 		}
-	} else {
+	default:
 		s += text.Printable(r.Source)
 	}
 	if r.Count > 1 {
 		s += fmt.Sprintf("  (x %s)", text.Count(r.Count))
 	}
-	return s
+	return s + r.ledBy()
+}
+
+// maxLedBy is how many branches a row names that led to it.
+const maxLedBy = 6
+
+// ledBy names the rows that decided that this one was executed.
+func (r *SliceRow) ledBy() string {
+	var b strings.Builder
+	for i, n := range r.Controls[:min(len(r.Controls), maxLedBy)] {
+		if b.WriteString(" "); i == 0 {
+			b.WriteString(" by ")
+		}
+		fmt.Fprintf(&b, "#%d", n)
+	}
+	if n := len(r.Controls) - maxLedBy; n > 0 {
+		fmt.Fprintf(&b, " and %d more", n)
+	}
+	return b.String()
 }
 
 // Dot writes the slice for Graphviz.
@@ -164,8 +213,8 @@ func (s *Slice) Dot() string {
 	b.WriteString("digraph slice {\n\tnode [shape=box, fontname=\"monospace\"];\n")
 	for i := range s.Rows {
 		r := &s.Rows[i]
-		label := r.Source
-		if r.Kind == "code" {
+		label, shape := r.Source, ""
+		if r.At != nil {
 			label = r.At.String()
 			if src := r.At.Source(); src != "" {
 				label += "\n" + src
@@ -175,16 +224,23 @@ func (s *Slice) Dot() string {
 				label += "\n" + r.Result
 			}
 		}
+		for i := range r.Decisions {
+			label += "\n" + r.Decisions[i].String()
+			shape = ", shape=hexagon"
+		}
 		label += "\n" + r.Position.String()
 		if r.Count > 1 {
 			label += " x " + text.Count(r.Count)
 		}
-		fmt.Fprintf(&b, "\tn%d [label=%s];\n", r.Number, dotString(label))
+		fmt.Fprintf(&b, "\tn%d [label=%s%s];\n", r.Number, dotString(label), shape)
 		for _, n := range r.Needs {
 			fmt.Fprintf(&b, "\tn%d -> n%d;\n", r.Number, n)
 		}
 		for _, n := range r.Addresses {
 			fmt.Fprintf(&b, "\tn%d -> n%d [style=dashed];\n", r.Number, n)
+		}
+		for _, n := range r.Controls {
+			fmt.Fprintf(&b, "\tn%d -> n%d [style=dotted];\n", r.Number, n)
 		}
 	}
 	b.WriteString("}\n")

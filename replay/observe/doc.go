@@ -1,4 +1,4 @@
-// Package observe tells what a recorded program did, while it is replayed: instructions,
+// Package observe tells what a recorded program did, while it is replayed: instructions, branches,
 // accesses to memory, calls and returns, system calls and all other events, and when it came to
 // chosen addresses.
 //

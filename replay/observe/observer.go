@@ -48,6 +48,10 @@ type Observer struct {
 	// no Data and no Old.
 	Wants func(v *View, a *Access) bool
 
+	// Touched, when set, gets the pages that the interval accesses, by events too, as they are accessed. Who reads it, in a callback, may clear
+	// its maps: then a page may come again.
+	Touched *mem.Sets
+
 	// Instr is called before each instruction, with the machine at it; an instruction
 	// that faults is told again when it is executed again. A REP string instruction is
 	// one, with all its iterations.
@@ -65,6 +69,11 @@ type Observer struct {
 	// together with, nor with AllAccesses. r is valid until Run returns.
 	Run func(v *View, r *x86.Run)
 
+	// Branch is called behind each instruction that has retired and gone elsewhere: conditional branches that are taken, jumps, calls and
+	// returns. A conditional branch to the next instruction is not told, as it is not known whether it was taken. The machine is at
+	// Branch.To then. It is built on Run, and goes together with what that does. b is valid until Branch returns.
+	Branch func(v *View, b *Branch)
+
 	// Event is called before an event of the log is applied, Applied behind it: system calls
 	// (enter and exit), signals, faults, trapped instructions, switches of threads. An
 	// event whose effects cannot be applied is not told as applied. The caller must not change it.
@@ -74,12 +83,23 @@ type Observer struct {
 	Start, Done func(v *View)
 }
 
+// Branch is a control transfer that was made. Events, as the kernel's way to a signal handler and back, are none.
+type Branch struct {
+	From, To   uint64 // addresses of instructions: it, and the one that is next
+	Kind       x86.Transfer
+	IsIndirect bool // a register or memory said where to; not of a return
+	Inst       *x86.Inst
+}
+
+// runs reports whether runs of instructions must be looked at.
+func (o *Observer) runs() bool { return o.Run != nil || o.Branch != nil }
+
 // watches reports whether accesses to some of the memory must be looked at.
 func (o *Observer) watches() bool { return o.Access != nil && (len(o.Ranges) > 0 || o.Marks != nil) }
 
 // traces reports whether every instruction must be looked at.
 func (o *Observer) traces() bool {
-	return o.Instr != nil || o.Run != nil || o.AllAccesses && o.Access != nil
+	return o.Instr != nil || o.runs() || o.AllAccesses && o.Access != nil
 }
 
 // Access is an access to memory by one instruction, by one iteration of a REP string

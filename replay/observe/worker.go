@@ -31,6 +31,7 @@ type worker struct {
 	tracer     *x86.TraceEngine // nil: nobody asks for every instruction or access
 	runs       *x86.RunEngine   // nil: nobody asks for runs
 	notes      *notes           // nil: nobody asks for every access
+	branch     Branch           // the branch that is told
 	told       Access           // the access that is told, so that none is allocated
 	watched    []watchedAccess  // of the instruction or event that was executed last
 	inEvent    bool             // an event is being applied
@@ -105,7 +106,7 @@ func (w *worker) begin() error {
 	w.viewer = first
 	maker := w.s.Engine
 	switch {
-	case w.ob.Run != nil:
+	case w.ob.runs():
 		w.runs = &x86.RunEngine{}
 		maker = func(*x86.CPU) (x86.Engine, func()) { return w.runs, func() {} }
 	case w.ob.traces():
@@ -149,13 +150,12 @@ func (w *worker) arm() {
 	if len(addrs) > 0 {
 		m.SetBreakpoints(addrs)
 	}
-	if ob.Run != nil {
+	if ob.Touched != nil {
+		m.Mem.Track(ob.Touched)
+	}
+	if ob.runs() {
 		w.live.runs, w.live.event = true, ^uint64(0)
-		w.runs.Tell(m.CPU, func(r *x86.Run) {
-			if w.ended == nil {
-				ob.Run(&w.live, r)
-			}
-		})
+		w.runs.Tell(m.CPU, w.ran)
 	} else if ob.traces() {
 		w.trace()
 	} else if ob.watches() {
@@ -164,6 +164,26 @@ func (w *worker) arm() {
 	if ob.Event != nil || ob.Applied != nil || ob.Mapped != nil || ob.Access != nil || ob.traces() {
 		m.OnEvent, m.OnApplied = w.event, w.applied
 	}
+}
+
+// ran tells of a run of instructions, and of the branch at its end.
+func (w *worker) ran(r *x86.Run) {
+	if w.ended == nil && w.ob.Run != nil {
+		w.ob.Run(&w.live, r)
+	}
+	if w.ob.Branch == nil || w.ended != nil {
+		return
+	}
+	if r.Inst(r.N-1).Flags&x86.InstEnd == 0 {
+		return
+	}
+	b := &w.branch
+	b.From, b.Inst = r.Last()
+	b.To = w.m.CPU.RIP
+	if b.Kind, b.IsIndirect = b.Inst.Transfer(); b.Kind == x86.NoTransfer || b.Kind == x86.Branch && b.To == b.From+uint64(b.Inst.Len) {
+		return
+	}
+	w.ob.Branch(&w.live, b)
 }
 
 // slice is how many instructions are executed between two looks at the rest.

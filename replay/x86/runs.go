@@ -32,6 +32,18 @@ func (r *Run) Inst(i int) *Inst {
 	return &r.b.insts[i].Inst
 }
 
+// Last returns the address of the last instruction of the run, and that instruction. It must not be changed.
+func (r *Run) Last() (pc uint64, in *Inst) {
+	if r.b == nil {
+		return r.PC, r.in
+	}
+	pc = r.PC
+	for i := range r.b.insts[:r.N-1] {
+		pc += uint64(r.b.insts[i].Len)
+	}
+	return pc, &r.b.insts[r.N-1].Inst
+}
+
 // RunEngine is the interpreter, and tells of what it has executed. A breakpoint is looked at before each run.
 type RunEngine struct {
 	BlockEngine

@@ -56,6 +56,12 @@ func TestObserveFigures(t *testing.T) {
 	measure("instructions", func(n *uint64) *observe.Observer {
 		return &observe.Observer{Instr: func(*observe.View, *x86.Inst) { *n++ }}
 	})
+	measure("runs", func(n *uint64) *observe.Observer {
+		return &observe.Observer{Run: func(*observe.View, *x86.Run) { *n++ }}
+	})
+	measure("branches", func(n *uint64) *observe.Observer {
+		return &observe.Observer{Branch: func(*observe.View, *observe.Branch) { *n++ }}
+	})
 	measure("accesses without bytes", func(n *uint64) *observe.Observer {
 		return &observe.Observer{AllAccesses: true, NoData: true, Access: func(*observe.View, *observe.Access) { *n++ }}
 	})

@@ -27,6 +27,7 @@ import (
 type exported struct {
 	rec, symbols string
 	instructions uint64
+	pages        map[uint64]bool // that lackey's trace has accesses to
 }
 
 func newExported(t *testing.T, g *guest, rec string) *exported {
@@ -302,10 +303,16 @@ var lackeyLine = regexp.MustCompile(`^(I  | L | S | M )[0-9a-f]{8,16},\d+\n$`)
 
 func (x *exported) lackey(t *testing.T) {
 	instructions, accesses := uint64(0), 0
+	x.pages = map[uint64]bool{}
 	for line := range strings.Lines(x.text(t, "lackey")) {
 		if !lackeyLine.MatchString(line) {
 			t.Fatalf("%q", line)
 		}
+		var addr, size uint64
+		if n, err := fmt.Sscanf(line[3:], "%x,%d", &addr, &size); n != 2 || size == 0 {
+			t.Fatalf("%q: %v", line, err)
+		}
+		x.pages[addr/4096], x.pages[(addr+size-1)/4096] = true, true
 		if line[0] == 'I' {
 			instructions++
 		} else {
@@ -405,6 +412,31 @@ func (x *exported) perfetto(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("there is no %s", want)
 		}
+	}
+	if x.pages != nil {
+		x.touched(t, out)
+	}
+}
+
+var touchedValue = regexp.MustCompile(`type: 4\n +track_uuid: 5\n +counter_value: (\d+)\n`)
+
+// touched holds the counter of touched memory to the pages that lackey's trace has. The program unmaps none, and the kernel
+// writes to none that it does not access itself.
+func (x *exported) touched(t *testing.T, trace string) {
+	if !regexp.MustCompile(`uuid: 5\n +name: "RSS touched"\n +parent_uuid: 1\n +counter \{\n +unit: 3\n`).MatchString(trace) {
+		t.Error("there is no track of touched memory")
+	}
+	last := 0
+	list := touchedValue.FindAllStringSubmatch(trace, -1)
+	for _, m := range list {
+		n, err := strconv.Atoi(m[1])
+		if err != nil || n < last || n%4096 != 0 {
+			t.Errorf("%d bytes are touched behind %d: %v", n, last, err)
+		}
+		last = n
+	}
+	if len(list) < 3 || last/4096 != len(x.pages) {
+		t.Errorf("%d values, the last one %d pages; lackey's trace has %d", len(list), last/4096, len(x.pages))
 	}
 }
 

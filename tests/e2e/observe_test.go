@@ -33,6 +33,7 @@ func TestObserve(t *testing.T) {
 	w := newWalker(t, tool.OpenTimeline(t, rec, 256<<20), 7)
 	s := w.tl.Session
 	t.Run("instructions", w.observeInstructions)
+	t.Run("branches", w.observeBranches)
 	t.Run("addresses", w.observeAddresses)
 	t.Run("ranges", w.observeRanges)
 	t.Run("marks", w.observeMarks)
@@ -87,6 +88,63 @@ func (w *walker) observeInstructions(t *testing.T) {
 	}
 	if len(got) < len(w.all)/2 {
 		t.Errorf("%d instructions of %d moments", len(got), len(w.all))
+	}
+}
+
+// observeBranches holds the branches told to the walk: each moment whose instruction is a transfer, and that is followed by another
+// address than the next one.
+func (w *walker) observeBranches(t *testing.T) {
+	type branch struct{ from, to uint64 }
+	var got []branch
+	kinds := map[x86.Transfer]int{}
+	runs, retired := uint64(0), map[uint32]uint64{}
+	observeAll(t, w.tl.Session, func(*observe.View) *observe.Observer {
+		return &observe.Observer{
+			Run: func(_ *observe.View, r *x86.Run) { runs += uint64(r.N) },
+			Branch: func(v *observe.View, b *observe.Branch) {
+				if v.CPU().RIP != b.To {
+					t.Errorf("the machine is at %#x behind a branch to %#x", v.CPU().RIP, b.To)
+				}
+				got = append(got, branch{b.From, b.To})
+				kinds[b.Kind]++
+			},
+			Done: func(v *observe.View) { retired[v.Position().Interval] = v.CPU().Retired },
+		}
+	})
+	var want []branch
+	mem, id := w.tl.Machine().Mem, w.tl.Machine().CPU.ID
+	for i := range w.all[:len(w.all)-1] {
+		m, next := &w.all[i], &w.all[i+1]
+		isLast := m.pos.Instr+1 == retired[m.pos.Interval]
+		if !isLast && (next.pos.Interval != m.pos.Interval || next.pos.Instr != m.pos.Instr+1) || isLast && next.pos.Interval == m.pos.Interval && next.pos.Instr == m.pos.Instr {
+			continue
+		}
+		var b [15]byte
+		n, _ := mem.Peek(m.regs.RIP, b[:])
+		in, err := x86.DecodeInst(b[:n], m.regs.RIP, id)
+		if err != nil {
+			t.Fatalf("%s: %#x: %v", m.pos, m.regs.RIP, err)
+		}
+		switch name := x86.Rows()[in.Row].Mnemonic; {
+		case name == "CALL", name == "RET", name == "JMP", name[0] == 'J' && next.regs.RIP != m.regs.RIP+uint64(in.Len):
+			want = append(want, branch{m.regs.RIP, next.regs.RIP})
+		}
+	}
+	if !slices.Equal(got, want) {
+		for i := range min(len(got), len(want)) {
+			if got[i] != want[i] {
+				t.Errorf("branch %d is %#x, want %#x", i, got[i], want[i])
+				break
+			}
+		}
+		t.Errorf("%d branches, want %d", len(got), len(want))
+	}
+	sum := uint64(0)
+	for _, n := range retired {
+		sum += n
+	}
+	if runs == 0 || runs > sum || kinds[x86.Call] < 10 || kinds[x86.Return] < 10 || kinds[x86.Branch] < 100 || kinds[x86.Jump] == 0 {
+		t.Errorf("%d instructions of %d in runs, branches: %v", runs, sum, kinds)
 	}
 }
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -15,14 +16,22 @@ type sliceAnswer struct {
 	Of   string
 	Rows []struct {
 		Kind, Source, Result string
-		Address              bool
+		Address, Control     bool
 		At                   struct {
 			File, Function string
 			Line           int
 		}
+		Controls  []int
+		Decisions []struct {
+			Instruction, Compared string
+			Ways                  []struct {
+				Taken bool
+				Count int
+			}
+		}
 	}
-	Left                           int
-	Instructions, Values, Executed uint64
+	Left                                     int
+	Instructions, Values, Controls, Executed uint64
 }
 
 // slice runs vplayd slice on a recording of g.
@@ -109,6 +118,7 @@ func TestSliceRefuses(t *testing.T) {
 		{[]string{"--at", "9:1"}, 2, "--at takes a position"},
 		{[]string{"--json", "--dot"}, 2, "give one of them"},
 		{[]string{"-n", "0"}, 2, "1 to"},
+		{[]string{"--control", "--origin"}, 2, "through copies alone"},
 	} {
 		cmd := exec.Command(vplayd, append([]string{"slice", rec}, k.args...)...)
 		out, _ := cmd.CombinedOutput()
@@ -144,6 +154,48 @@ func TestSliceFindsTheCause(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestSliceFollowsDecisions: a pointer that is a constant of the wrong arm of a branch has a slice without the cause; with control dependences
+// it has it, the branch says what it compared, and what is unrelated stays out.
+func TestSliceFollowsDecisions(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "slice/decided")
+	rec := g.record(t)
+	data, a := g.slice(t, rec), g.slice(t, rec, "--control")
+	cause, decision := g.line(t, "cause"), g.line(t, "decision")
+	t.Logf("%s: %d of %d instructions, %d rows; with control dependences %d, %d rows", a.Of, data.Instructions, data.Executed, len(data.Rows), a.Instructions, len(a.Rows))
+	if !data.has(g, g.line(t, "value")) || data.has(g, cause) || data.has(g, decision) {
+		t.Errorf("the slice without control dependences has the cause, or not the value")
+	}
+	if !a.has(g, cause) || a.has(g, g.line(t, "unrelated")) {
+		t.Errorf("the cause is not in the slice, or what is unrelated is")
+	}
+	if a.Values != data.Values || a.Instructions-a.Controls != data.Instructions || data.Controls != 0 {
+		t.Errorf("%d values of %d, %d for decisions; without control dependences %d of %d, %d", a.Values, a.Instructions, a.Controls, data.Values, data.Instructions, data.Controls)
+	}
+	for _, k := range []struct {
+		line     int
+		compared string
+		ways     int
+	}{{decision, "0 with 0", 1}, {g.line(t, "here"), "3 with 2", 1}, {g.line(t, "cause") - 1, "108 with 108", 2}} {
+		found := false
+		for i, r := range a.Rows {
+			if r.At.Line != k.line || len(r.Decisions) == 0 || filepath.Base(r.At.File) != "decided.c" {
+				continue
+			}
+			found = true
+			if d := r.Decisions[0]; d.Compared != k.compared || len(d.Ways) != k.ways || r.Kind != "branch" || !r.Control {
+				t.Errorf("row %d: %+v, want %q", i, r, k.compared)
+			}
+		}
+		if !found {
+			t.Errorf("no branch of line %d is in the slice", k.line)
+		}
+	}
+	at := func(mark, more string) string { return fmt.Sprintf(`decided\.c:%d  %s`, g.line(t, mark), more) }
+	expect(t, gdb(t, serve(t, rec, "--symbols", filepath.Join(g.dir, "symbols")), loadCommands, "vplay slice --control -n 30", "monitor affected --control $rax"),
+		`the crash: \$\w+  at 0:\d+\.0  by #\d`, at("value", `.*  by #\d+`), `why #\d+ was executed:`, at("decision", `je .*0 with 0: taken`), `for decisions`, `there is no option --control`)
 }
 
 // TestSliceInGDB: the commands of gdb find variables, wherever they are.

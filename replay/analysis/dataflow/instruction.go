@@ -88,7 +88,8 @@ type Instruction struct {
 	Touch   uint64  // summary of all flows' Dst
 	Stores  bool    // it writes memory, or may
 	Repeats bool    // a string instruction: from RSI, to RDI, perhaps with REP
-	Class   Class
+	// Transfer is what it does to the flow of control.
+	Transfer x86.Transfer
 	// Indirect says that a branch or call goes to where a register or memory says, Decides what where it goes is made of: Src and Loads.
 	Indirect bool
 	Decides  Flow

@@ -9,7 +9,7 @@
 // run is executed again with an eye on all its branches (trace.go), and what good runs did is joined
 // by places that mean the same in all runs (names.go, seen.go): offsets in files, or source lines
 // where the builds differ. Then the dynamic backward slice of the fault is made, with the branches that
-// led to its instructions (package slice, Options.Controls; graph.go says which branches decide about
+// led to its instructions (package slice, Options.Controls; package controlflow says which branches decide about
 // what, by the graph of control flow). A branch of that slice that went where no good run ever went is a deviation, or one that
 // belongs to a loop which turned more often than in any good run. What the bad run should have done and did not
 // is in no slice of it. That is found in a good run's slice of the same moment (dual slicing: Weeratunge, Zhang,

@@ -49,7 +49,7 @@ const (
 
 // penalty is by how many lines further from the fault a kind counts: what loops and callers do
 // differs harmlessly more often.
-var penalty = map[Why]int{NewBranch: 0, Omission: 2, MoreTurns: 3, Deeper: 3, Together: 4, NewCaller: 6, Data: 8, Fault: 14}
+var penalty = map[Why]int{NewBranch: 0, Omission: 4, MoreTurns: 3, Deeper: 3, Together: 4, NewCaller: 6, Data: 8, Fault: 14}
 
 // foreign is the penalty of code of another module than the program's own.
 const foreign = 8
@@ -177,7 +177,7 @@ func (f *finder) deviations(ctx context.Context) error {
 // committed adds what the bad run did and no good one did, if d is that.
 func (f *finder) committed(d *slice.Decision, dist map[*slice.Vertex]int) {
 	pc := d.Branch.PC
-	if kinds[d.Branch.Inst.Row] != decide || !f.bad.names.isOwn(pc) {
+	if !isBranch(d.Branch) || !f.bad.names.isOwn(pc) {
 		return
 	}
 	v := deviation{pc: pc, to: d.To, at: d.Oldest, lines: dist[d.Branch]}
@@ -203,6 +203,18 @@ func (f *finder) committed(d *slice.Decision, dist map[*slice.Vertex]int) {
 		v.why, v.at, v.turns = Deeper, e.over, [2]uint64{e.most, e.bound}
 		f.add(v)
 	}
+}
+
+// isBranch reports whether v is a branch that goes one way or another.
+func isBranch(v *slice.Vertex) bool {
+	kind, _ := v.Inst.Transfer()
+	return kind == x86.Branch
+}
+
+// isTransfer reports whether v does nothing but go elsewhere.
+func isTransfer(v *slice.Vertex) bool {
+	kind, _ := v.Inst.Transfer()
+	return kind != x86.NoTransfer
 }
 
 // noveltyOf returns how new a way is, from the callers that it was taken from.
@@ -243,7 +255,7 @@ func (f *finder) turnsBy(pc, to uint64) (found *loop) {
 
 // leaves reports whether the branch at pc may leave the loop w: it has an end outside.
 func (f *finder) leaves(pc uint64, w way) bool {
-	for _, t := range f.bad.code.targets[pc] {
+	for _, t := range f.bad.code.Targets(pc) {
 		if t < w.to || t > w.from {
 			return true
 		}
@@ -275,7 +287,7 @@ func (f *finder) add(v deviation) {
 // omitted adds a branch of the bad run that never did what d did in a good run, and what the
 // counterpart of the fault there is made of.
 func (f *finder) omitted(g *run, shift *shift, d *slice.Decision, dist map[*slice.Vertex]int) {
-	if kinds[d.Branch.Inst.Row] != decide || !g.names.isOwn(d.Branch.PC) {
+	if !isBranch(d.Branch) || !g.names.isOwn(d.Branch.PC) {
 		return
 	}
 	isOther := g.names.isOther(d.Branch.PC)
@@ -508,14 +520,14 @@ func (f *finder) addressesIn(g *run, pc uint64) (out []uint64) {
 		return out
 	}
 	var like x86.Inst
-	f.bad.code.each(pc, pc, func(_ uint64, in *x86.Inst) { like = *in })
+	f.bad.code.Each(pc, pc, func(_ uint64, in *x86.Inst) { like = *in })
 	shift := newShift(g, f.bad)
 	unlike := map[uint64]int{}
 	for first, last := range g.t.blocks {
 		if !g.names.isOther(first) {
 			continue
 		}
-		g.code.each(first, last, func(pc uint64, in *x86.Inst) {
+		g.code.Each(first, last, func(pc uint64, in *x86.Inst) {
 			if slices.Contains(shift.of(pc), p) {
 				unlike[pc] = difference(&like, in)
 			}
@@ -545,7 +557,7 @@ func difference(a, b *x86.Inst) (n int) {
 // data adds what the fault is made of in the bad run, and its counterparts are not: made are theirs.
 func (f *finder) data(s *slice.Slice, dist map[*slice.Vertex]int, made map[place]bool) {
 	for _, v := range s.Vertices {
-		if v.Kind != slice.Instruction || kinds[v.Inst.Row] != plain || v.IsSave() || !f.bad.names.isOwn(v.PC) || made[f.bad.names.place(v.PC)] {
+		if v.Kind != slice.Instruction || isTransfer(v) || v.IsSave() || !f.bad.names.isOwn(v.PC) || made[f.bad.names.place(v.PC)] {
 			continue
 		}
 		f.add(deviation{why: Data, pc: v.PC, at: v.Newest, lines: dist[v]})

@@ -5,6 +5,7 @@ import (
 
 	"vplay/loader"
 	"vplay/loader/image"
+	"vplay/replay/analysis/controlflow"
 	"vplay/replay/debug"
 	"vplay/replay/x86"
 )
@@ -140,9 +141,9 @@ func (n *names) address(p place) (uint64, bool) {
 
 // lines returns the places of the instructions of a basic block, and where functions were inlined there the
 // places of the calls.
-func (n *names) lines(first, last uint64, c *code) (out []place) {
+func (n *names) lines(first, last uint64, c *controlflow.Code) (out []place) {
 	var seen loader.Location
-	c.each(first, last, func(pc uint64, _ *x86.Inst) {
+	c.Each(first, last, func(pc uint64, _ *x86.Inst) {
 		l := n.at(pc)
 		if l.Line == seen.Line && l.File == seen.File && l.Inlined == seen.Inlined {
 			return

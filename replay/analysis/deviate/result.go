@@ -218,7 +218,7 @@ func (r *run) decidedBy(pc uint64, d *decision) {
 		return
 	}
 	n, behind := uint64(0), uint64(0)
-	r.code.each(first, pc, func(at uint64, in *x86.Inst) {
+	r.code.Each(first, pc, func(at uint64, in *x86.Inst) {
 		if at < pc && in.Effects().Write.Flags != 0 {
 			d.pc, d.in, behind = at, *in, n
 		}

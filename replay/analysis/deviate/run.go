@@ -10,6 +10,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay"
+	"vplay/replay/analysis/controlflow"
 	"vplay/replay/analysis/slice"
 	"vplay/replay/debug"
 	"vplay/replay/mem"
@@ -32,7 +33,7 @@ type run struct {
 	o       slice.Options // of the end, without Want where there is none
 	what    string
 	names   *names
-	code    *code
+	code    *controlflow.Code
 	t       *tracer
 	space   *mem.Space // at the end
 	here    uint64     // the instruction at the end
@@ -62,18 +63,8 @@ func open(ctx context.Context, r Run, q debug.SliceQuery) (*run, error) {
 		x.what = "the crash"
 	}
 	x.names = newNames(r.Cursor)
-	x.code = &code{id: m.CPU.ID, entries: map[uint64]bool{}, targets: map[uint64][]uint64{}, fetch: x.fetch}
+	x.code = controlflow.New(controlflow.Options{Fetch: controlflow.Fetch(x.space), ID: m.CPU.ID})
 	return x, nil
-}
-
-// fetch reads code.
-func (r *run) fetch(pc uint64, b []byte) int {
-	g, ok := r.space.Find(pc)
-	if !ok || g.Prot&mem.ProtExec == 0 {
-		return 0
-	}
-	n, _ := r.space.Peek(pc, b)
-	return n
 }
 
 // alike finds the modules that are not the same file in all runs.
@@ -145,12 +136,12 @@ func share(runs []*run) {
 	all := map[place]to{}
 	for _, r := range runs {
 		for e := range r.t.depths {
-			r.code.entries[e] = true
+			r.code.AddEntry(e)
 		}
 		for w := range r.t.ways {
 			from := r.names.place(w.from)
 			if r.names.isOther(w.from) {
-				r.code.target(w.from, w.to)
+				r.code.AddTarget(w.from, w.to)
 				continue
 			}
 			if all[from] == nil {
@@ -167,23 +158,16 @@ func share(runs []*run) {
 			}
 			for p := range list {
 				if b, ok := r.names.address(p); ok {
-					r.code.target(a, b)
+					r.code.AddTarget(a, b)
 				}
 			}
 		}
 	}
 }
 
-// target adds where a branch has led to.
-func (c *code) target(from, to uint64) {
-	if !slices.Contains(c.targets[from], to) {
-		c.targets[from] = append(c.targets[from], to)
-	}
-}
-
 // slice returns the slice of a moment of a run, with what led there.
 func (r *run) slice(ctx context.Context, o slice.Options, progress func(string)) (*slice.Slice, error) {
-	o.Controls = r.code.controls
+	o.Controls = r.code.Controls
 	o.Progress = func(done, _ uint64) {
 		progress(fmt.Sprintf("%s: slicing, %.1f million instructions", r.Name, float64(done)/1e6))
 	}

@@ -2,7 +2,6 @@ package deviate
 
 import (
 	"context"
-	"strings"
 
 	"vplay/checkpoint"
 	"vplay/replay"
@@ -13,37 +12,6 @@ import (
 // return. What is kept is not the trace but what there was to see in it: which way each branch
 // went, from which callers, how often and when; how often loops turned and how deep functions
 // called themselves. That is as large as the code, not as the run.
-
-// kind is what an instruction does to the flow of control.
-type kind uint8
-
-const (
-	plain  kind = iota
-	decide      // a conditional branch, or a jump through a register or memory
-	jump
-	call
-	back // return
-)
-
-// kinds are those of the rows of the table of instructions.
-var kinds = func() []kind {
-	rows := x86.Rows()
-	out := make([]kind, len(rows))
-	for i := range rows {
-		isIndirect := len(rows[i].Operands) == 1 && rows[i].Operands[0] == "rmv"
-		switch name := rows[i].Mnemonic; {
-		case name == "RET":
-			out[i] = back
-		case name == "CALL":
-			out[i] = call
-		case name == "JMP" && !isIndirect:
-			out[i] = jump
-		case strings.HasPrefix(name, "J"), strings.HasPrefix(name, "LOOP"):
-			out[i] = decide
-		}
-	}
-	return out
-}()
 
 // way is where a branch went, and from which callers: ctx numbers them.
 type way struct {
@@ -106,7 +74,7 @@ type turn struct {
 type thread struct {
 	frames  []frame
 	pending uint64 // the address of the branch that it has just executed; 0: none
-	kind    kind
+	kind    x86.Transfer
 }
 
 // Bounds for recordings that are made to do harm.
@@ -251,7 +219,8 @@ func (t *tracer) instruction(c *x86.CPU, in *x86.Inst) {
 		t.went(c)
 	}
 	if in.Flags&x86.InstEnd != 0 {
-		t.cur.pending, t.cur.kind = c.RIP, kinds[in.Row]
+		t.cur.pending = c.RIP
+		t.cur.kind, _ = in.Transfer()
 		if k := &t.known[t.block%uint64(len(t.known))]; *k != t.block {
 			*k = t.block
 			if len(t.blocks) < maxWays {
@@ -267,15 +236,15 @@ func (t *tracer) went(c *x86.CPU) {
 	th.pending, t.block = 0, to
 	f := &th.frames[len(th.frames)-1]
 	switch th.kind {
-	case call:
+	case x86.Call:
 		t.entered(th, from, to, c)
 		return
-	case back:
+	case x86.Return:
 		th.leave(c.R[x86.RSP])
 		return
-	case decide:
+	case x86.Branch:
 		t.took(f, way{from, to, f.ctx}, c.Retired-1)
-	case jump, plain:
+	case x86.Jump, x86.NoTransfer:
 	}
 	if to <= from {
 		t.turned(f, from, to, c.Retired-1)

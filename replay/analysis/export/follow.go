@@ -7,6 +7,7 @@ import (
 	"vplay/checkpoint/abi"
 	"vplay/replay/analysis/heap"
 	"vplay/replay/debug"
+	"vplay/replay/mem"
 	"vplay/replay/observe"
 	"vplay/replay/x86"
 )
@@ -61,6 +62,7 @@ type order struct {
 	heap   uint64
 	runs   int32
 	free   []*listed
+	pages  *touched // nil: nobody is told of them
 }
 
 // maxLive is how many blocks of the heap are known.
@@ -69,17 +71,28 @@ const maxLive = 1 << 24
 // follow replays the intervals in order.
 func (w *walk) follow(to list) error {
 	o := &order{w: w, to: to, calls: map[int32][]*listed{}, inside: map[int32]*syscall{}, live: map[uint64]uint64{}}
+	if l, ok := to.(touchedList); ok {
+		o.pages = newTouched(l)
+	}
 	err := w.run(observe.Options{
 		Ordered: true,
 		Begin: func(*observe.View) (*observe.Observer, error) {
 			ob := &observe.Observer{}
+			var sets *mem.Sets
+			if o.pages != nil {
+				sets = mem.NewSets()
+			}
 			// All of it is made when the interval's turn has come: the walk's tree is its own then.
 			*ob = observe.Observer{
-				Start: func(v *observe.View) { o.begin(v) },
-				Run:   func(v *observe.View, r *x86.Run) { o.p.ran(v, r) },
-				Event: func(v *observe.View, e *checkpoint.Event) { o.p.before(v, e) }, Applied: func(v *observe.View, e *checkpoint.Event) { o.p.applied(v, e) },
+				Start:   func(v *observe.View) { o.begin(v, sets) },
+				Run:     o.ran,
+				Touched: sets,
+				Event:   func(v *observe.View, e *checkpoint.Event) { o.p.before(v, e) }, Applied: func(v *observe.View, e *checkpoint.Event) { o.p.applied(v, e) },
 				Done: func(v *observe.View) {
 					o.p.finish(v.CPU().Retired)
+					if o.pages != nil {
+						o.pages.look(o.base + o.p.retired)
+					}
 					o.base += o.p.retired
 					w.sum += o.p.retired
 				},
@@ -94,7 +107,7 @@ func (w *walk) follow(to list) error {
 }
 
 // begin makes the pass of an interval.
-func (o *order) begin(v *observe.View) {
+func (o *order) begin(v *observe.View, sets *mem.Sets) {
 	id := v.Position().Interval
 	if o.w.isFirst(id) {
 		o.end()
@@ -102,7 +115,18 @@ func (o *order) begin(v *observe.View) {
 	o.p = o.w.newPass(id, false)
 	o.p.follower, o.p.events = o, o
 	o.p.begin(v)
+	if o.pages != nil {
+		o.pages.begin(sets, o.w.program(id))
+	}
 	o.run(int32(v.TID()))
+}
+
+// ran is told of a run of instructions.
+func (o *order) ran(v *observe.View, r *x86.Run) {
+	o.p.ran(v, r)
+	if o.pages != nil {
+		o.pages.ran(o.now())
+	}
 }
 
 // now is the instructions executed so far.
@@ -203,6 +227,9 @@ func (o *order) applied(v *observe.View, e *checkpoint.Event) {
 			sum += r.End - r.Start
 		}
 		o.to.mapped(sum, o.now())
+		if o.pages != nil {
+			o.pages.mapped(v, e, o.now())
+		}
 	}
 	o.run(int32(v.TID()))
 }

@@ -48,6 +48,7 @@ const (
 	trackOfRunning
 	trackOfHeap
 	trackOfMapped
+	trackOfTouched
 	trackOfThreads // and above: by number of the thread
 )
 
@@ -145,7 +146,7 @@ func (p *perfetto) head() {
 		t.string(trackName, "thread that runs")
 		t.uint(trackParent, trackOfProcess)
 	})
-	for i, name := range []string{"heap (malloc)", "mapped memory"} {
+	for i, name := range []string{"heap (malloc)", "mapped memory", "RSS touched"} {
 		p.track(trackOfHeap+uint64(i), func(t *message) {
 			var d message
 			d.uint(3, 3) // bytes
@@ -307,6 +308,9 @@ func (p *perfetto) heap(bytes, now uint64) {
 
 // mapped implements list.
 func (p *perfetto) mapped(bytes, now uint64) { p.counter(trackOfMapped, bytes, now) }
+
+// touched implements touchedList.
+func (p *perfetto) touched(bytes, now uint64) { p.counter(trackOfTouched, bytes, now) }
 
 // ended implements list.
 func (p *perfetto) ended(int32, uint64) {}

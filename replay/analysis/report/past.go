@@ -107,8 +107,8 @@ func (m *maker) tree(s *debug.Slice) *branch {
 		if t.Row == 0 { // the value itself, which the heading names
 			continue
 		}
-		if t.AddressOf > 0 {
-			b := &branch{Heading: fmt.Sprintf("Where #%d loaded from or stored to:", t.AddressOf)}
+		if t.Section == debug.AddressSection {
+			b := &branch{Heading: fmt.Sprintf("Where #%d loaded from or stored to:", t.Of)}
 			root.Branches, stack = append(root.Branches, b), append(stack[:1], b)
 		}
 		at := stack[len(stack)-1]

@@ -6,12 +6,12 @@ import (
 	"strings"
 
 	"vplay/checkpoint"
-	"vplay/replay/analysis/dataflow"
+	"vplay/replay/x86"
 )
 
 // Control dependences in the walk: which branch led to an instruction of the slice. Who asks
 // says for each instruction which branches of its function decide whether it is executed
-// (Options.Controls); of those the one that was executed last before it is the one (Xin and
+// (Options.Controls, package controlflow); of those the one that was executed last before it is the one (Xin and
 // Zhang 2007). Where none was since the function was entered, it is the call. So each
 // activation has the instructions that wait for their branch, and going back over a call they
 // wait for what led to the call.
@@ -36,9 +36,12 @@ type control struct {
 	of        func(pc uint64) []uint64
 	sets      [][]uint64
 	ids       map[uint64]int // of sets, by address
+	known     []int          // and by the number of the vertex of an instruction, with 1 added
 	bySet     map[string]int // by what is in them
 	decisions map[decisionKey]*Decision
 	waiting   int
+	needs     []uint32   // of the present branch
+	free      [][]uint32 // memory of waiting.needs
 }
 
 // activation is a call of a function that the walk is in.
@@ -47,11 +50,14 @@ type activation struct {
 	waiting []waiting
 }
 
-// waiting is what waits for one of a set of branches.
+// waiting is what waits for one of a set of branches: needs are need sets, as a rule each of one vertex.
 type waiting struct {
-	set  int
-	need uint32
+	set   int
+	needs []uint32
 }
+
+// maxWaiting bounds what waits for a branch one by one. Beyond it sets are joined, which may leave out edges.
+const maxWaiting = 64
 
 // maxActivations bounds the calls that a thread is in, for recordings made to do harm.
 const maxActivations = 1 << 22
@@ -81,6 +87,19 @@ func (c *control) set(pc uint64) int {
 	return n
 }
 
+// setOf is set for the address of an instruction, of which the trace has many.
+func (c *control) setOf(k *instruction) int {
+	if i := int(k.vertex); i < len(c.known) && c.known[i] > 0 {
+		return c.known[i] - 1
+	}
+	n := c.set(k.PC)
+	for len(c.known) <= int(k.vertex) {
+		c.known = append(c.known, 0)
+	}
+	c.known[k.vertex] = n + 1
+	return n
+}
+
 // top returns the activation that the thread is in.
 func (r *liveRegs) top() *activation {
 	if len(r.calls) == 0 {
@@ -89,86 +108,119 @@ func (r *liveRegs) top() *activation {
 	return &r.calls[len(r.calls)-1]
 }
 
-// wait has what needs the instruction at pc wait for the branch that led there.
-func (w *walker) wait(pc uint64, need uint32) {
-	c, a := w.control, w.cur.top()
-	set := c.set(pc)
-	for i := range a.waiting {
-		if a.waiting[i].set == set {
-			a.waiting[i].need = w.sets.union(a.waiting[i].need, need)
-			return
-		}
+// waitFor has the instance of k that is n wait for the branch that led to it. PUSH and POP that keep a register for the caller,
+// as functions do at their beginning and end, change nothing: what led to the call is no reason for what the register holds.
+func (w *walker) waitFor(k *instruction, n *node) {
+	set := w.control.setOf(k)
+	if k.keeps && len(w.control.sets[set]) == 0 {
+		return
 	}
-	a.waiting = append(a.waiting, waiting{set, need})
+	w.wait(set, n.need[ForControl])
+}
+
+// wait has what needs an instruction wait for one of a set of branches.
+func (w *walker) wait(set int, need uint32) {
+	c, a := w.control, w.cur.top()
+	for i := range a.waiting {
+		x := &a.waiting[i]
+		switch {
+		case x.set != set:
+			continue
+		case slices.Contains(x.needs, need):
+		case len(x.needs) < maxWaiting:
+			x.needs = append(x.needs, need)
+		default:
+			x.needs[maxWaiting-1] = w.sets.union(x.needs[maxWaiting-1], need)
+		}
+		return
+	}
+	var needs []uint32
+	if n := len(c.free); n > 0 {
+		needs, c.free = c.free[n-1], c.free[:n-1]
+	}
+	a.waiting = append(a.waiting, waiting{set, append(needs, need)})
 	c.waiting++
+}
+
+// take takes what waits in x.
+func (c *control) take(x *waiting) {
+	c.needs = append(c.needs, x.needs...)
+	c.free = append(c.free, x.needs[:0])
+	c.waiting--
+}
+
+// calledKernel has what a system call brought wait for what led to the call, which is k.
+func (w *walker) calledKernel(k *instruction) {
+	for _, need := range w.cur.brought {
+		w.wait(w.control.setOf(k), need)
+	}
+	w.control.waiting -= len(w.cur.brought)
+	w.cur.brought = w.cur.brought[:0]
 }
 
 // flowOfControl follows k back where it is a branch, a call or a return.
 func (w *walker) flowOfControl(k *instruction, words int, at *moment) {
 	ws := w.s.words[words : words+int(k.words)]
-	switch k.Class {
-	case dataflow.IsBranch:
+	switch k.Transfer {
+	case x86.Branch:
 		w.decided(k, ws, at)
-	case dataflow.IsReturn:
+	case x86.Return:
 		if len(ws) > 0 && len(w.cur.calls) < maxActivations {
 			w.cur.top()
 			w.cur.calls = append(w.cur.calls, activation{slot: ws[0]})
 		}
-	case dataflow.IsCall:
+	case x86.Call:
 		w.called(k, ws, at)
-	case dataflow.IsPlain:
+	case x86.NoTransfer, x86.Jump:
 	}
 }
 
 // decided puts a branch that something waits for in the slice.
 func (w *walker) decided(k *instruction, ws []uint64, at *moment) {
-	a := w.cur.top()
-	w.isHit = false
+	a, c := w.cur.top(), w.control
+	c.needs = c.needs[:0]
 	a.waiting = slices.DeleteFunc(a.waiting, func(x waiting) bool {
-		if !slices.Contains(w.control.sets[x.set], k.PC) {
+		if !slices.Contains(c.sets[x.set], k.PC) {
 			return false
 		}
-		w.needed(x.need)
-		w.control.waiting--
+		c.take(&x)
 		return true
 	})
-	if w.isHit {
-		w.led(k, ws, at)
-	}
+	w.led(k, ws, at)
 }
 
 // called leaves an activation towards its caller: what still waits there was led to by the call.
 func (w *walker) called(k *instruction, ws []uint64, at *moment) {
-	r := w.cur
+	r, c := w.cur, w.control
 	r.top()
-	w.isHit = false
+	c.needs = c.needs[:0]
 	for {
 		a := r.top()
 		if a.slot > ws[0] { // a call that did not return: nothing of it is in the slice
 			return
 		}
 		isIt := a.slot == ws[0] || a.slot == 0
-		w.control.waiting -= len(a.waiting)
-		for _, x := range a.waiting {
-			w.needed(x.need)
+		for i := range a.waiting {
+			c.take(&a.waiting[i])
 		}
 		r.calls = r.calls[:len(r.calls)-1]
 		if isIt {
 			break
 		}
 	}
-	if w.isHit {
-		w.led(k, ws, at)
-	}
+	w.led(k, ws, at)
 }
 
-// led puts k in the slice because of where it went.
+// led puts k in the slice because of where it went, if something needs that.
 func (w *walker) led(k *instruction, ws []uint64, at *moment) {
-	n := w.hit(k, at)
-	w.isHit = false
-	w.putPieces(k.Decides.Reads, n.need)
+	if len(w.control.needs) == 0 {
+		return
+	}
+	n := w.graph.hitAll(k.vertex, w.control.needs, at)
+	w.met(k, n, at)
+	w.putPieces(k.Decides.Reads, n.need[ForValue])
 	for _, l := range k.Decides.Loads {
-		w.putMemory(ws[l], int(k.Ops[l].Size), n.need)
+		w.putMemory(ws[l], int(k.Ops[l].Size), n.need[ForValue])
 	}
 	key, p := decisionKey{n.id, w.cur.next}, at.position()
 	d := w.control.decisions[key]

@@ -30,9 +30,10 @@
 // that a signal handler changes in its frame.
 //
 // What it does not do: the stack pointer, and RBP where it points into the frame, are
-// taken as known, or all would depend on each push before it. Control dependences are
-// followed only for who knows which branches decide about what ([Options.Controls],
-// control.go): the slice is then also of what led to its instructions.
+// taken as known, or all would depend on each push before it.
+//
+// With [Options.Controls], which knows what branches decide about what (package controlflow), control dependences are
+// followed (control.go): the slice is then also of what led to its instructions, in vertices of their own (Role).
 //
 // With [Options.Copies] it is the origin of a value: the first step of the slice, repeated as
 // long as the value is only copied.

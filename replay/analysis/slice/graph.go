@@ -1,6 +1,8 @@
 package slice
 
 import (
+	"slices"
+
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/replay/x86"
@@ -11,8 +13,8 @@ import (
 // made it. So loops are folded as they are met, and the graph is as large as the code.
 //
 // An instruction may be met because the value itself was made by it, and at another time because it
-// decided where something was loaded from or stored to. These are two vertices: else the one would bring what the other
-// was made of, and a value that came through memmove would seem to be made of everything that memmove ever moved.
+// decided where something was loaded from or stored to, or that something was executed at all. These are vertices of their own, by
+// their role: else the one would bring what the other was made of, and a value that came through memmove would seem to be made of everything that memmove ever moved.
 
 // Kind says what a vertex is.
 type Kind uint8
@@ -41,25 +43,33 @@ type Vertex struct {
 	Note string // what the recording says of the call: a file's path, a peer
 	What string // of a source: "registers" or "memory"
 
-	// IsAddress says that the value was made without it: it only decided where something was loaded
-	// from or stored to.
-	IsAddress bool
-
-	Needs []Edge // what it was made of, newest first
+	Role  Role   // what it did for the criterion
+	Needs []Edge // what it was made of, and what decided about it, newest first
 }
+
+// Role says what something did for what needed it. What is needed for one role is not needed for a lower one on that way.
+type Role uint8
+
+// The roles.
+const (
+	ForValue   Role = iota // the value was made of it
+	ForAddress             // it only decided where something was loaded from or stored to
+	ForControl             // it only decided that something was executed
+	roles
+)
 
 // Edge says that a vertex needed what another one made.
 type Edge struct {
-	To        *Vertex
-	Count     uint64
-	Newest    checkpoint.Position // of To, for this edge
-	IsAddress bool                // for an address of its memory operands alone
+	To     *Vertex
+	Count  uint64
+	Newest checkpoint.Position // of To, for this edge
+	Role   Role                // of To for the vertex: an address of its memory operands, the branch that led to it
 }
 
 // graph is the slice under way.
 type graph struct {
 	sets  *needSets
-	nodes [2][]*node       // of instructions, by the number of their vertex; those met for an address apart
+	nodes [roles][]*node   // of instructions, by role and the number of their vertex
 	other map[uint32]*node // of sources
 	edges map[[2]uint32]*edge
 	keys  map[source]uint32
@@ -73,15 +83,27 @@ type here checkpoint.Position
 
 func (h here) position() checkpoint.Position { return checkpoint.Position(h) }
 
-// Numbers of vertices: of instructions from 1 on (program.add), of sources with sourceBit. A member of a need set is the number of a
-// vertex, with byAddress where its address is what needs the location. Sets are sorted, so a
-// set has a member that needs the value itself when its first has neither addressBit nor byAddress.
+// The identity of a node is the number of its vertex (of instructions from 1 on, program.add, of sources with sourceBit) and its role.
+// A member of a need set is the identity of a node, the role of the edge, and above these the role of what is met
+// for that member: the higher one of the two. Sets are sorted, so their first member says the role of what is met.
 const (
-	criterion  = 0       // the root
-	byAddress  = 1 << 29 // in need sets alone
-	addressBit = 1 << 30 // a vertex with Vertex.IsAddress
-	sourceBit  = 1 << 31
+	criterion  = 0 // the root
+	numberMask = 1<<25 - 1
+	sourceBit  = 1 << 25
+	edgeShift  = 26
+	nodeShift  = 28
+	metShift   = 30
+	roleMask   = 3
+	nodeMask   = roleMask<<nodeShift | sourceBit | numberMask
 )
+
+// member returns the member of need sets for what node id needs in a role.
+func member(id uint32, r Role) uint32 {
+	return id | uint32(r)<<edgeShift | uint32(max(r, roleOf(id)))<<metShift
+}
+
+// roleOf returns the role of node id.
+func roleOf(id uint32) Role { return Role(id >> nodeShift & roleMask) }
 
 // source tells sources apart.
 type source struct {
@@ -95,12 +117,12 @@ type source struct {
 // node is a vertex under way.
 type node struct {
 	id     uint32
-	need   uint32 // the set of it alone
-	addr   uint32 // the set of its addresses alone
+	need   [roles]uint32 // the sets of what it needs alone, by role
 	count  uint64
 	newest checkpoint.Position
 
-	last  uint32 // the need that it was met for last, and its edges
+	last  uint32   // the need that it was met for last, and its edges
+	all   []uint32 // or with hitAll the needs
 	edges []*edge
 }
 
@@ -118,19 +140,39 @@ func newGraph(sets *needSets) *graph {
 // hit adds one more instance of v, an instruction or a source, which was needed by the members of need, and
 // returns its node.
 func (g *graph) hit(v, need uint32, at positioner) *node {
-	if g.sets.lists[need][0] >= byAddress {
-		v |= addressBit
-	}
-	n := g.node(v, at)
+	n := g.node(v|g.sets.lists[need][0]>>metShift<<nodeShift, at)
 	n.count++
 	if n.last != need {
-		n.last, n.edges = need, g.edgesOf(n, need, at)
+		n.last, n.all, n.edges = need, nil, g.edgesOf(n, need, at)
 	}
 	for _, e := range n.edges {
 		e.count++
 	}
 	return n
 }
+
+// hitAll is hit for what the members of several sets need, each of which gets its edge.
+func (g *graph) hitAll(v uint32, needs []uint32, at positioner) *node {
+	role := Role(roleMask)
+	for _, need := range needs {
+		role = min(role, Role(g.sets.lists[need][0]>>metShift))
+	}
+	n := g.node(v|uint32(role)<<nodeShift, at)
+	n.count++
+	if !slices.Equal(n.all, needs) {
+		n.last, n.all, n.edges = noNeed, slices.Clone(needs), nil
+		for _, need := range needs {
+			n.edges = append(n.edges, g.edgesOf(n, need, at)...)
+		}
+	}
+	for _, e := range n.edges {
+		e.count++
+	}
+	return n
+}
+
+// noNeed is no need set.
+const noNeed = ^uint32(0)
 
 // node returns vertex v, which is met at a position.
 func (g *graph) node(v uint32, at positioner) *node {
@@ -142,7 +184,7 @@ func (g *graph) node(v uint32, at positioner) *node {
 		}
 		return n
 	}
-	list, i := &g.nodes[v/addressBit], int(v%addressBit)
+	list, i := &g.nodes[roleOf(v)], int(v&numberMask)
 	if i >= len(*list) {
 		*list = append(*list, make([]*node, i+1-len(*list))...)
 	}
@@ -155,7 +197,11 @@ func (g *graph) node(v uint32, at positioner) *node {
 }
 
 func (g *graph) newNode(v uint32, at positioner) *node {
-	return &node{id: v, need: g.sets.of(v), addr: g.sets.of(v | byAddress), newest: at.position(), last: ^uint32(0)}
+	n := &node{id: v, newest: at.position(), last: noNeed}
+	for r := range roles {
+		n.need[r] = g.sets.of(member(v, r))
+	}
+	return n
 }
 
 // maxEdges bounds the edges. Beyond it they are left out.
@@ -190,9 +236,9 @@ func (g *graph) source(s source) uint32 {
 	return n
 }
 
-// outside adds a source to the slice.
-func (g *graph) outside(s source, need uint32, at positioner) {
-	g.hit(g.source(s), need, at)
+// outside adds a source to the slice and returns its node.
+func (g *graph) outside(s source, need uint32, at positioner) *node {
+	return g.hit(g.source(s), need, at)
 }
 
 // noArg says that a call has no descriptor, or that it is not known.

@@ -12,12 +12,17 @@ type instruction struct {
 	words   uint8 // that the trace has of it
 	retires bool  // false for a REP that was left between two iterations
 	saves   bool  // it keeps a register for a while: see isSave
+	keeps   bool  // and that is one that a function must not change for its caller
 }
+
+// calleeSaved are the registers that a function leaves as they were (System V ABI, AMD64 supplement, figure 3.4).
+const calleeSaved = 1<<x86.RBX | 1<<x86.RBP | 1<<x86.R12 | 1<<x86.R13 | 1<<x86.R14 | 1<<x86.R15
 
 // compile makes what is known of in. With frame the base register is the frame pointer: as
 // with the stack pointer, its value is taken as known.
 func compile(pc uint64, in *x86.Inst, frame bool) *instruction {
 	k := &instruction{Instruction: *dataflow.Compile(pc, in, frame), retires: true, saves: isSave(in)}
+	k.keeps = k.saves && calleeSaved>>(in.Reg&15)&1 != 0
 	switch {
 	case k.Spied:
 		k.words = 1 // an index of stretch.spied

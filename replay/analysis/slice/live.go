@@ -157,8 +157,9 @@ type liveRegs struct {
 	one   uint64
 	needs [dataflow.RegParts]uint32
 
-	calls []activation // that the thread is in, where control dependences are followed
-	next  uint64       // the address of the instruction that it executed behind the present one
+	calls   []activation // that the thread is in, where control dependences are followed
+	next    uint64       // the address of the instruction that it executed behind the present one
+	brought []uint32     // needs of what came from a system call whose instruction was not met yet
 }
 
 // need returns what part n, which is live, is needed by.

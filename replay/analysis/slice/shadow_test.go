@@ -14,7 +14,7 @@ import (
 )
 
 // The shadow: a machine that executes the instructions of a slice alone. At first it has
-// nothing but what the slice needs of the recording's start, and noise everywhere else. What
+// nothing but what the slice needs of the recording's start, and noise everywhere else. A branch that is in the slice must go where it went. What
 // comes from outside is given to it as it comes. The stack pointer, and RBP where it is the frame
 // pointer, are those of the recording, as the slice takes them for known.
 
@@ -283,6 +283,10 @@ func (s *shadow) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 			s.fault = s.real.Position().String() + ": " + x86.Rows()[in.Row].Mnemonic + " does not run"
 			return
 		}
+	}
+	if k.Transfer == x86.Branch && e == x86.ExitNone && s.cpu.RIP != c.RIP {
+		s.fault = fmt.Sprintf("%s: %s at %#x goes to %#x, not to %#x", s.real.Position(), x86.Rows()[in.Row].Mnemonic, s.pre.rip, s.cpu.RIP, c.RIP)
+		return
 	}
 	if writesRBP := k.Flows != nil && dataflow.BytesOf(x86.RBP, 0, 8).And(k.Flows[0].Dst) != (dataflow.RegSet{}); frame && !writesRBP {
 		st.R[x86.RBP] = rbp

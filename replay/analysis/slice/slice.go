@@ -69,8 +69,8 @@ type Slice struct {
 	Root     *Vertex   // the criterion
 	Vertices []*Vertex // the others, newest first
 	// Instances is how many executed instructions are in the slice, of Executed. Values of them
-	// made the value; the others only decided where something was loaded from or stored to.
-	Instances, Values, Executed uint64
+	// made the value, Controls only decided that others were executed; the rest only decided where something was loaded from or stored to.
+	Instances, Values, Controls, Executed uint64
 	// From is where the walk ended: at the recording's start, or earlier when everything was
 	// explained.
 	From checkpoint.Position
@@ -112,7 +112,7 @@ func Of(ctx context.Context, t *replay.Timeline, o Options) (*Slice, error) {
 
 // want makes the locations asked for live.
 func (w *walker) want(o *Options) {
-	root := w.sets.of(criterion)
+	root := w.sets.of(member(criterion, ForValue))
 	w.cur = w.of(o.TID)
 	for _, l := range o.Want {
 		switch {
@@ -128,7 +128,7 @@ func (w *walker) want(o *Options) {
 	}
 	if w.control != nil && o.Here != 0 {
 		w.cur.next = o.Here
-		w.wait(o.Here, root)
+		w.wait(w.control.set(o.Here), w.sets.of(member(criterion, ForControl)))
 	}
 }
 
@@ -235,7 +235,7 @@ func (g *graph) slice(p *program, at checkpoint.Position) (*Slice, map[uint32]*V
 	for k, n := range g.keys {
 		sources[n] = k
 	}
-	all := slices.Concat(g.nodes[0], g.nodes[1])
+	all := slices.Concat(g.nodes[:]...)
 	for _, n := range g.other {
 		all = append(all, n)
 	}
@@ -243,27 +243,31 @@ func (g *graph) slice(p *program, at checkpoint.Position) (*Slice, map[uint32]*V
 		if n == nil {
 			continue
 		}
-		id := n.id &^ addressBit
-		v := &Vertex{Count: n.count, Newest: n.newest, Arg: noArg, IsAddress: n.id != id}
+		id := n.id & (sourceBit | numberMask)
+		v := &Vertex{Count: n.count, Newest: n.newest, Arg: noArg, Role: roleOf(n.id)}
 		if k, ok := sources[id]; ok {
 			v.Kind, v.NR, v.Arg, v.Note, v.What = k.kind, k.nr, k.arg, k.note, k.what
 		} else {
 			v.PC, v.Inst = code[id].PC, code[id].Inst
 			s.Instances += n.count
-			if !v.IsAddress {
+			switch v.Role {
+			case ForValue:
 				s.Values += n.count
+			case ForControl:
+				s.Controls += n.count
+			case ForAddress, roles:
 			}
 		}
 		of[n.id] = v
 		s.Vertices = append(s.Vertices, v)
 	}
 	for _, e := range g.edges {
-		if from := of[e.from&^byAddress]; from != nil {
-			from.Needs = append(from.Needs, Edge{To: of[e.to], Count: e.count, Newest: e.newest, IsAddress: e.from&byAddress != 0})
+		if from := of[e.from&nodeMask]; from != nil {
+			from.Needs = append(from.Needs, Edge{To: of[e.to], Count: e.count, Newest: e.newest, Role: Role(e.from >> edgeShift & roleMask)})
 		}
 	}
 	newest := func(a, b *Vertex) int {
-		return cmp.Or(b.Newest.Compare(a.Newest), cmp.Compare(a.PC, b.PC), cmp.Compare(a.NR, b.NR), cmp.Compare(a.Arg, b.Arg), cmp.Compare(a.What, b.What))
+		return cmp.Or(b.Newest.Compare(a.Newest), cmp.Compare(a.PC, b.PC), cmp.Compare(a.NR, b.NR), cmp.Compare(a.Arg, b.Arg), cmp.Compare(a.What, b.What), cmp.Compare(a.Role, b.Role))
 	}
 	for _, v := range append(s.Vertices, s.Root) {
 		slices.SortFunc(v.Needs, func(a, b Edge) int { return cmp.Or(b.Newest.Compare(a.Newest), newest(a.To, b.To)) })

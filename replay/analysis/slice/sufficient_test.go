@@ -10,6 +10,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay"
+	"vplay/replay/analysis/controlflow"
 	"vplay/replay/analysis/dataflow"
 	"vplay/replay/x86"
 )
@@ -28,6 +29,13 @@ const demo = "../../../cmd/vplayd/demo/weather.vplay"
 
 func openTimeline(t testing.TB, path string) *replay.Timeline {
 	t.Helper()
+	_, tl := open(t, path)
+	return tl
+}
+
+// open returns a session and a timeline of a recording.
+func open(t testing.TB, path string) (*replay.Session, *replay.Timeline) {
+	t.Helper()
 	rec, err := checkpoint.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +51,7 @@ func openTimeline(t testing.TB, path string) *replay.Timeline {
 		t.Fatal(err)
 	}
 	t.Cleanup(tl.Close)
-	return tl
+	return s, tl
 }
 
 // TestSufficient re-computes random values by their slices alone.
@@ -66,6 +74,54 @@ func TestSufficient(t *testing.T) {
 			if err := recompute(t, tl, o, r); err != nil {
 				t.Errorf("%s, value %d: %v", filepath.Base(f), i, err)
 			}
+		}
+	}
+}
+
+// TestSufficientControl does the same for slices with control dependences. Each branch that is in one must go where it went, as what it
+// compares is re-computed from the slice alone; and the slice has what it has without them.
+func TestSufficientControl(t *testing.T) {
+	files, n := []string{demo}, 4
+	if *checkFiles != "" {
+		files, _ = filepath.Glob(*checkFiles)
+	}
+	if *checkValues > 0 {
+		n = *checkValues
+	}
+	for _, f := range files {
+		s, tl := open(t, f)
+		r := rand.New(rand.NewPCG(*checkSeed, 1))
+		c, err := tl.NewCursor()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		m := c.Machine()
+		code, err := controlflow.Collect(t.Context(), s, tl.Intervals(), controlflow.Options{Fetch: controlflow.Fetch(m.Mem), ID: m.CPU.ID}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decisions := 0
+		for i := range n {
+			o := randomValue(t, tl, r)
+			o.Oldest = o.At.Interval // such slices reach the beginning
+			data, err := Of(t.Context(), tl, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.Controls, o.Here = code.Controls, 0
+			all, err := recomputed(t, tl, o, r)
+			if err != nil {
+				t.Errorf("%s, value %d: %v", filepath.Base(f), i, err)
+				continue
+			}
+			if all.Values < data.Values || all.Instances-all.Controls < data.Instances {
+				t.Errorf("%s, value %d: %d values of %d instructions, without control dependences %d of %d", filepath.Base(f), i, all.Values, all.Instances-all.Controls, data.Values, data.Instances)
+			}
+			decisions += len(all.Decisions)
+		}
+		if decisions == 0 {
+			t.Errorf("%s: no branch was followed", filepath.Base(f))
 		}
 	}
 }
@@ -125,6 +181,12 @@ func intervalEnd(t *testing.T, tl *replay.Timeline, id uint32) (checkpoint.Posit
 
 // recompute executes the slice of a value alone, and compares.
 func recompute(t *testing.T, tl *replay.Timeline, o Options, r *rand.Rand) error {
+	_, err := recomputed(t, tl, o, r)
+	return err
+}
+
+// recomputed is recompute, and returns the slice.
+func recomputed(t *testing.T, tl *replay.Timeline, o Options, r *rand.Rand) (*Slice, error) {
 	s := &shadow{saved: map[checkpoint.TID]x86.State{}, in: map[uint32][]instant{}, regs: map[checkpoint.TID]dataflow.RegSet{}, rand: r, prog: newProgram()}
 	s.mem = &shadowMemory{bytes: map[uint64]byte{}, rand: r}
 	var live []Location
@@ -143,16 +205,16 @@ func recompute(t *testing.T, tl *replay.Timeline, o Options, r *rand.Rand) error
 	}
 	sl, err := Of(t.Context(), tl, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, l := range s.in {
 		slices.Reverse(l)
 	}
-	what := fmt.Sprintf("%v at %s: %d of %d instructions, from %s", o.Want[0], o.At, sl.Instances, sl.Executed, sl.From)
+	what := fmt.Sprintf("%v at %s: %d of %d instructions, %d decisions, from %s", o.Want[0], o.At, sl.Instances, sl.Executed, len(sl.Decisions), sl.From)
 	t.Log(what)
 	tr, err := tl.NewTracing()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer tr.Close()
 	for id := sl.From.Interval; id <= o.At.Interval; id++ {
@@ -162,7 +224,7 @@ func recompute(t *testing.T, tl *replay.Timeline, o Options, r *rand.Rand) error
 		}
 		if id < o.At.Interval {
 			if to, err = tr.End(t.Context(), id); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		err := tr.Run(t.Context(), replay.Stretch{From: from, To: to, Event: s.event, Begin: func(m *replay.Machine) { s.begin(m, live) }, Before: s.instruction, After: s.executed, End: func(m *replay.Machine) {
@@ -171,13 +233,13 @@ func recompute(t *testing.T, tl *replay.Timeline, o Options, r *rand.Rand) error
 			}
 		}})
 		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
+			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	return nil
+	return sl, nil
 }
 
 // begin gives the shadow what it needs of the start, the first time.

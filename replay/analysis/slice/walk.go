@@ -95,7 +95,10 @@ func (w *walker) stretch(s *stretch) error {
 			retired--
 		}
 		if w.control != nil {
-			if k.Class != dataflow.IsPlain {
+			if len(w.cur.brought) > 0 {
+				w.calledKernel(k)
+			}
+			if k.Transfer != x86.NoTransfer {
 				at.index, at.retired = i, retired
 				w.flowOfControl(k, words, at)
 			}
@@ -164,13 +167,18 @@ func (w *walker) instruction(k *instruction, words int, at *moment) {
 // hit adds the present instruction to the slice and returns its node.
 func (w *walker) hit(k *instruction, at *moment) *node {
 	n := w.graph.hit(k.vertex, w.need, at)
+	w.met(k, n, at)
+	return n
+}
+
+// met goes on from k, which was added to the slice as n.
+func (w *walker) met(k *instruction, n *node, at *moment) {
 	if w.control != nil {
-		w.wait(k.PC, n.need)
+		w.waitFor(k, n)
 	}
 	if w.visit != nil {
 		w.visit(Instance{Interval: w.s.from.Interval, Instr: at.retired, Retires: k.retires, in: k})
 	}
-	return n
 }
 
 // plain explains what an ordinary instruction wrote.
@@ -184,7 +192,7 @@ func (w *walker) plain(k *instruction, ws *[4]uint64, at *moment) {
 		return
 	}
 	n := w.hit(k, at)
-	from := n.need
+	from := n.need[ForValue]
 	if k.saves { // which is needed by those that needed what it kept, each by its own
 		from = w.need
 	}
@@ -195,9 +203,9 @@ func (w *walker) plain(k *instruction, ws *[4]uint64, at *moment) {
 		case f.Copies:
 			w.putPlace(f.From, ws, masks[i], from)
 		case !w.only:
-			w.putPieces(f.Reads, n.need)
+			w.putPieces(f.Reads, n.need[ForValue])
 			for _, l := range f.Loads {
-				w.putMemory(ws[l], int(k.Ops[l].Size), n.need)
+				w.putMemory(ws[l], int(k.Ops[l].Size), n.need[ForValue])
 			}
 		}
 	}
@@ -300,7 +308,7 @@ func (w *walker) putMemory(a uint64, n int, need uint32) {
 // putAddress makes live what the addresses of k's operands are made of.
 func (w *walker) putAddress(k *instruction, n *node) {
 	if !w.thin {
-		w.putPieces(k.Bases, n.addr)
+		w.putPieces(k.Bases, n.need[ForAddress])
 	}
 }
 
@@ -317,10 +325,10 @@ func (w *walker) spied(k *instruction, seen []dataflow.Access) func(*node) {
 		if w.only {
 			return
 		}
-		w.putPieces(f.Reads, n.need)
+		w.putPieces(f.Reads, n.need[ForValue])
 		for _, a := range seen {
 			if !a.Stores {
-				w.putMemory(a.Addr, a.N, n.need)
+				w.putMemory(a.Addr, a.N, n.need[ForValue])
 			}
 		}
 		w.putAddress(k, n)

@@ -49,8 +49,12 @@ func (w *walker) outside(e *event, what string, at *moment) {
 	if e.Kind != checkpoint.EventSignal {
 		s = callSource(Call, e.Event, e.args, what)
 	}
-	w.graph.outside(s, w.need, at)
+	n := w.graph.outside(s, w.need, at)
 	w.isHit = false
+	if w.control != nil && e.Kind == checkpoint.EventExit {
+		w.cur.brought = append(w.cur.brought, n.need[ForControl])
+		w.control.waiting++
+	}
 }
 
 // takeRegs takes what is live of s, which came from e.

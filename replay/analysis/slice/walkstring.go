@@ -37,7 +37,7 @@ func (w *walker) repeated(k *instruction, ws [4]uint64) func(*node) {
 	isData = w.takePieces(data.Writes) || isData
 	isStep := w.takePieces(steps.Writes)
 	return func(v *node) {
-		need := v.need
+		need := v.need[ForValue]
 		for _, s := range spans {
 			w.over = !w.mem.put(src+s.off, s.mask, need, w.sets) || w.over
 		}

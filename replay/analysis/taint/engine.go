@@ -268,7 +268,7 @@ func (t *Engine) Before(c *x86.CPU, in *x86.Inst) {
 		if sp := c.R[x86.RSP]; sp != g.sp || !g.hasSP {
 			t.stack(pc, sp)
 		}
-		g.isCall = k.Class == dataflow.IsCall || k.Class == dataflow.IsReturn
+		g.isCall = k.Transfer == x86.Call || k.Transfer == x86.Return
 	}
 	if k.isPlain {
 		slow := k.touch&g.sum != 0

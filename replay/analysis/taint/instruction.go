@@ -33,7 +33,7 @@ func compile(pc uint64, in *x86.Inst, frame bool) *instruction {
 		all.Add(k.Flows[i].Src)
 	}
 	all.Add(k.Address)
-	if k.isJump = k.Class == dataflow.IsBranch && !k.Indirect; k.isJump {
+	if k.isJump = k.Transfer == x86.Branch && !k.Indirect; k.isJump {
 		all.Add(dataflow.FlagsOf(row.Reads))
 	}
 	switch k.mnemonic {

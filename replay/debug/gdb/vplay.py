@@ -584,12 +584,14 @@ for _word, _doc, _counted in (
     ("reads", "The last loads before here: vplay reads EXPR [N]", True),
 ):
     _Access(_word, _doc, _counted)
-_Slice("slice", """What a value was made of: vplay slice [--values] [-n N] [EXPR]
+_Slice("slice", """What a value was made of: vplay slice [--values] [--control] [-n N] [EXPR]
 
 EXPR is a variable, a register as $rax, or what is in memory; without it: what the
 program died of. Below each row stands what it was made of, back to what came in from outside;
 behind these rows, what decided where each of them loaded from or stored to. --values leaves
-that out; -n is how many rows are shown. Positions are for vplay seek.""")
+that out. --control adds the branches that led to the rows, with what they compared and which
+way they went, and what that was made of; "by #7" names them. -n is how many rows are shown.
+Positions are for vplay seek.""")
 _Slice("origin", """The store that made a value, or the input it came from: vplay origin EXPR
 
 The value is followed through all copies of it; EXPR as for vplay slice.""")

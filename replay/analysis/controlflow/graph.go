@@ -1,7 +1,6 @@
-package deviate
+package controlflow
 
 import (
-	"cmp"
 	"slices"
 
 	"vplay/replay/x86"
@@ -35,94 +34,15 @@ const exit = 0
 // maxNodes bounds the graph of a function. Of a larger one nothing is known.
 const maxNodes = 1 << 15
 
-// code reads the instructions of a run.
-type code struct {
-	fetch   func(pc uint64, b []byte) int
-	id      *x86.CPUIdentity
-	entries map[uint64]bool     // functions that were called
-	targets map[uint64][]uint64 // of branches that were executed
-
-	spans []span
-	done  bool
-}
-
-// span is a basic block and its function.
-type span struct {
-	first, last uint64
-	of          *function
-	node        int
-}
-
-// each calls f for the instructions of a basic block.
-func (c *code) each(first, last uint64, f func(pc uint64, in *x86.Inst)) {
-	var b [15]byte
-	for pc := first; pc <= last; {
-		in, err := x86.DecodeInst(b[:c.fetch(pc, b[:])], pc, c.id)
-		if err != nil {
-			return
-		}
-		f(pc, &in)
-		pc += uint64(in.Len)
-	}
-}
-
-// controls returns the branches that decide whether the instruction at pc is executed.
-func (c *code) controls(pc uint64) (out []uint64) {
-	c.make()
-	i, _ := slices.BinarySearchFunc(c.spans, pc, func(s span, pc uint64) int {
-		if s.first > pc {
-			return 1
-		}
-		return -1
-	})
-	for i--; i >= 0 && pc-c.spans[i].first < 1<<16; i-- {
-		s := &c.spans[i]
-		if pc > s.last {
-			continue
-		}
-		for _, b := range s.of.nodes[s.node].by {
-			out = append(out, s.of.nodes[b].last)
-		}
-		slices.Sort(out)
-		return out
-	}
-	return nil
-}
-
-// make makes the graphs of all functions that were called.
-func (c *code) make() {
-	if c.done {
-		return
-	}
-	c.done = true
-	list := make([]uint64, 0, len(c.entries))
-	for e := range c.entries {
-		list = append(list, e)
-	}
-	slices.Sort(list)
-	for _, e := range list {
-		f := c.function(e)
-		if f == nil {
-			continue
-		}
-		f.postdominators()
-		f.control()
-		for i := 1; i < len(f.nodes); i++ {
-			c.spans = append(c.spans, span{f.nodes[i].first, f.nodes[i].last, f, i})
-		}
-	}
-	slices.SortStableFunc(c.spans, func(a, b span) int { return cmp.Compare(a.first, b.first) })
-}
-
 // step is an instruction of a function under way.
 type step struct {
 	next []uint64 // 0: the end
 	ends bool     // its block
-	is   kind
+	is   x86.Transfer
 }
 
 // function returns the graph of the function at entry, nil where it is too large.
-func (c *code) function(entry uint64) *function {
+func (c *Code) function(entry uint64) *function {
 	steps := map[uint64]*step{}
 	leaders := map[uint64]bool{entry: true}
 	for todo := []uint64{entry}; len(todo) > 0; {
@@ -150,9 +70,9 @@ func (c *code) function(entry uint64) *function {
 
 // decode returns the instruction at pc of the function at entry, and the address behind it where the block
 // goes on there.
-func (c *code) decode(entry, pc uint64) (*step, uint64) {
+func (c *Code) decode(entry, pc uint64) (*step, uint64) {
 	var b [15]byte
-	in, err := x86.DecodeInst(b[:c.fetch(pc, b[:])], pc, c.id)
+	in, err := x86.DecodeInst(b[:c.o.Fetch(pc, b[:])], pc, c.o.ID)
 	if err != nil {
 		return &step{next: []uint64{0}, ends: true}, 0
 	}
@@ -163,14 +83,15 @@ func (c *code) decode(entry, pc uint64) (*step, uint64) {
 		}
 		return a
 	}
-	s := &step{ends: true, is: kinds[in.Row]}
-	switch s.is {
-	case back:
+	is, isIndirect := in.Transfer()
+	s := &step{ends: true, is: is}
+	switch is {
+	case x86.Return:
 		s.next = []uint64{0}
-	case jump:
+	case x86.Jump:
 		s.next = []uint64{local(behind + in.Imm)}
-	case decide:
-		if in.Imm != 0 && in.Flags&x86.InstMem == 0 && len(x86.Rows()[in.Row].Operands) == 1 && x86.Rows()[in.Row].Operands[0] != "rmv" {
+	case x86.Branch:
+		if !isIndirect {
 			s.next = []uint64{local(behind + in.Imm), local(behind)}
 			break
 		}
@@ -180,7 +101,7 @@ func (c *code) decode(entry, pc uint64) (*step, uint64) {
 		if len(s.next) == 0 {
 			s.next = []uint64{0}
 		}
-	default:
+	case x86.NoTransfer, x86.Call:
 		if local(behind) == 0 {
 			s.next = []uint64{0}
 			return s, 0
@@ -220,7 +141,7 @@ func cut(entry uint64, steps map[uint64]*step, leaders map[uint64]bool) *functio
 				for _, a := range s.next {
 					n.next = append(n.next, number[a])
 				}
-				n.decides = s.is == decide
+				n.decides = s.is == x86.Branch
 				break
 			}
 			pc = s.next[0]
