@@ -18,6 +18,7 @@ import (
 // slimFlags say how a recording is slimmed.
 type slimFlags struct {
 	time       time.Duration // 0: no bound
+	firstLoads bool
 	jobs       int
 	quiet      bool
 	budget     *checkpoint.Budget // of reading the recording
@@ -67,6 +68,7 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 	}
 	fs := c.Flags()
 	fs.DurationVar(&f.time, "time", 0, "how long it may take (default: until all is slim)")
+	fs.BoolVar(&f.firstLoads, "first-loads", false, "keep of pages only the bytes that replay and debuggers need")
 	fs.IntVarP(&f.jobs, "jobs", "j", 0, "intervals replayed at once (default: one per CPU)")
 	fs.BoolVar(&f.background, "background", false, "as the process that record leaves behind: with low priority, bounded memory, and without a word")
 	_ = fs.MarkHidden("background") // it is there
@@ -106,7 +108,7 @@ func sandboxSlim(c *cobra.Command, path string) error {
 func slim(ctx context.Context, path string, f slimFlags) error {
 	line := newProgress(f.quiet)
 	res, err := replay.Slim(ctx, path, replay.SlimOptions{
-		Time: f.time, Workers: f.jobs, Budget: f.budget, Engine: f.engine, Writer: checkpoint.WriterOptions{Level: checkpoint.LevelSmall},
+		Time: f.time, FirstLoads: f.firstLoads, Workers: f.jobs, Budget: f.budget, Engine: f.engine, Writer: checkpoint.WriterOptions{Level: checkpoint.LevelSmall},
 		Progress: func(p replay.SlimProgress) {
 			what := "slimming"
 			if p.Checking {
