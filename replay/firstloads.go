@@ -342,7 +342,7 @@ func (k *firstLoads) findEnds(ctx context.Context, ids []uint32) error {
 		},
 	}
 	var first error
-	err := sl.verifyWith(ctx, sl.s, ids, true, o, func(r Result) {
+	err := sl.verifyWith(ctx, sl.s, ids, false, o, func(r Result) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if r.Err != nil && ctx.Err() == nil && first == nil {
