@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -71,13 +72,13 @@ func (sl *slimmer) needBytes(m *Machine, needs *mem.Needs) (*neededBytes, error)
 		return nil, err
 	}
 	defer start.Close()
-	n.addRanges(start.Mem, m.iv.src, image.DebuggerSet(m.iv.Maps, m.iv.Start, space{start.Mem}))
-	return n, n.Err
+	err = sl.addRanges(n.Needs, start.Mem, m.iv.src, image.DebuggerSet(m.iv.Maps, m.iv.Start, space{start.Mem}))
+	return n, errors.Join(err, n.Err)
 }
 
 // addRanges notes ranges of addresses, of the pages that the recording holds there.
-func (n *neededBytes) addRanges(s *mem.Space, src *loader.Source, rs []image.Range) {
-	t := newTouched(nil)
+func (sl *slimmer) addRanges(n *mem.Needs, s *mem.Space, src *loader.Source, rs []image.Range) error {
+	t := newTouched(sl.s.Rec.Budget())
 	t.addSet(s, src, rs)
 	for a := range t.pages {
 		n.Page(a).Fill()
@@ -85,17 +86,35 @@ func (n *neededBytes) addRanges(s *mem.Space, src *loader.Source, rs []image.Ran
 	for o := range t.objects {
 		n.Object(o).Fill()
 	}
+	return t.err
 }
 
 // noting returns iv with a start that notes what is needed.
 func (sl *slimmer) noting(iv *interval) *interval {
 	needs := mem.NewNeeds()
-	if b := sl.s.Rec.Budget(); b != nil {
-		needs.Charge = func() error { return b.Take(mem.NeedsPageBytes, "what slimming has found out") }
-	}
+	needs.Charge = sl.takePage
 	space := loader.Space(sl.s.Pool, sl.s.Rec, iv.Interval, iv.src)
 	space.NoteNeeds(needs)
 	return iv.from(space)
+}
+
+// takePage charges the budget for what is noted of a page; giveBack gives all of it back.
+func (sl *slimmer) takePage() error {
+	b := sl.s.Rec.Budget()
+	if b == nil {
+		return nil
+	}
+	err := b.Take(mem.NeedsPageBytes, "what slimming has found out")
+	if err == nil {
+		sl.taken.Add(mem.NeedsPageBytes)
+	}
+	return err
+}
+
+func (sl *slimmer) giveBack() {
+	if b := sl.s.Rec.Budget(); b != nil {
+		b.Give(sl.taken.Swap(0))
+	}
 }
 
 // from returns the interval with another memory at its start, which is closed.
@@ -203,8 +222,8 @@ func (k *firstLoads) see(of programOf, pages map[uint64]*mem.Mask) {
 func (k *firstLoads) of(ref checkpoint.PageRef) *mem.Mask {
 	m := k.known[ref]
 	if m == nil {
-		if b := k.sl.s.Rec.Budget(); b != nil && k.err == nil {
-			k.err = b.Take(mem.NeedsPageBytes, "what slimming keeps")
+		if k.err == nil {
+			k.err = k.sl.takePage()
 		}
 		m = new(mem.Mask)
 		k.known[ref] = m
@@ -244,9 +263,11 @@ func (k *firstLoads) addFinal(pid int32) error {
 	if err != nil {
 		return err
 	}
-	n := &neededBytes{Needs: mem.NewNeeds()}
+	n := mem.NewNeeds()
 	rs := image.DebuggerSet(f.Maps, f.contexts, space{f.Mem})
-	n.addRanges(f.Mem, f.src.Source, rs)
+	if err := k.sl.addRanges(n, f.Mem, f.src.Source, rs); err != nil {
+		return err
+	}
 	for _, p := range image.SectionTablePages(f.Maps, space{f.Mem}) {
 		n.Object(mem.ObjectPage(p)).Fill()
 	}
@@ -257,7 +278,7 @@ func (k *firstLoads) addFinal(pid int32) error {
 			atEnd.Page(e.Addr).Fill()
 		}
 	}
-	k.addNeeds(n.Needs, table)
+	k.addNeeds(n, table)
 	k.see(programOf{pid, last.Image}, atEnd.Pages)
 	return k.err
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"vplay/checkpoint"
@@ -121,6 +122,7 @@ func Slim(ctx context.Context, path string, o SlimOptions) (*SlimResult, error) 
 	if err := sl.replay(ctx); err != nil {
 		return nil, err
 	}
+	defer sl.giveBack()
 	return sl.write(ctx)
 }
 
@@ -136,6 +138,7 @@ type slimmer struct {
 	mu      sync.Mutex
 	touched map[uint32]*touched     // of the intervals that replay exactly
 	bytes   map[uint32]*neededBytes // of the same, to first loads
+	taken   atomic.Int64            // of the budget, for them
 	failed  []Result
 	err     error // the first of finding out what is needed
 }
