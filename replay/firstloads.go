@@ -448,7 +448,7 @@ func (k *firstLoads) write(w *checkpoint.Writer, ref checkpoint.PageRef, stays *
 	return w.AddPartialPage((*[512]byte)(&mask), page[:])
 }
 
-// content returns the reference of what stays of the content ref, which is written once.
+// rewrite is write for what all intervals need of a content, which is written once.
 func (k *firstLoads) rewrite(w *checkpoint.Writer, ref checkpoint.PageRef) (checkpoint.PageRef, error) {
 	if out, ok := k.refs[ref]; ok {
 		return out, nil
