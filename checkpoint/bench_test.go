@@ -83,7 +83,7 @@ func BenchmarkEvents(b *testing.B) {
 	var raw uint64
 	b.Run("write", func(b *testing.B) {
 		for b.Loop() {
-			log, raw, _ = encodeLog(events, LevelFast)
+			log, raw, _ = encodeLog(events, plainVersion, LevelFast)
 		}
 		b.SetBytes(int64(raw))
 		b.ReportMetric(float64(len(log))/float64(len(events)), "file-B/event")

@@ -118,7 +118,7 @@ func codeInterval(c *coder, iv *Interval) {
 	c.i32(&iv.PID)
 	c.u32(&iv.Image)
 	c.bool(&iv.Delta)
-	c.bool(&iv.Slim)
+	codeSlim(c, iv)
 	list(c, &iv.Start, 30, codeContext)
 	list(c, &iv.Maps, 7, codeMapping)
 	c.u64(&iv.Brk)
@@ -128,6 +128,24 @@ func codeInterval(c *coder, iv *Interval) {
 	list(c, &iv.Artefact, 3, codeArtefact)
 	c.i64((*int64)(&iv.CPUStart))
 	codeTime(c, &iv.WallTime)
+}
+
+// codeSlim codes how slim an interval is: 0 fat, 1 slim, and since version 3 2 first loads.
+func codeSlim(c *coder, iv *Interval) {
+	v, most := uint64(0), uint64(1)
+	if c.version >= firstLoadsVersion {
+		most = 2
+	}
+	switch {
+	case iv.FirstLoads:
+		v = 2
+	case iv.Slim:
+		v = 1
+	}
+	v = c.limited(v, most, "slim")
+	if c.decoding {
+		iv.Slim, iv.FirstLoads = v > 0, v > 1
+	}
 }
 
 // codeTime codes seconds since 1970 and nanoseconds; the zone is lost.

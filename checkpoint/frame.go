@@ -92,19 +92,20 @@ type memberWriter struct {
 	level Level
 }
 
-func newMemberWriter(kind string, level Level) *memberWriter {
+func newMemberWriter(kind string, version int, level Level) *memberWriter {
 	limit := uint64(maxHeadRaw)
 	if kind == kindLog {
 		limit = maxMemberRaw
 	}
-	return &memberWriter{out: appendHeader(nil, kind), limit: limit, level: level}
+	return &memberWriter{out: appendHeader(nil, kind, version), limit: limit, level: level}
 }
 
-func appendHeader(b []byte, kind string) []byte {
+// appendHeader appends the header frame of a member in a version of the format.
+func appendHeader(b []byte, kind string, version int) []byte {
 	c := newEncoder(nil)
-	version := uint64(FormatVersion)
+	v := uint64(version)
 	c.str(&kind)
-	c.u64(&version)
+	c.u64(&v)
 	return appendFrame(b, frameHeader, c.b)
 }
 
@@ -160,14 +161,14 @@ func (m *memberWriter) finish() ([]byte, uint64, error) {
 	return m.out, m.total, nil
 }
 
-// encodeMember makes a member of what code appends.
-func encodeMember(kind string, level Level, p pageNumbers, code func(*coder)) ([]byte, uint64, error) {
+// encodeMember makes a member, in a version of the format, of what code appends.
+func encodeMember(kind string, version int, level Level, p pageNumbers, code func(*coder)) ([]byte, uint64, error) {
 	c := newEncoder(p)
 	code(c)
 	if c.err != nil {
 		return nil, 0, c.err
 	}
-	m := newMemberWriter(kind, level)
+	m := newMemberWriter(kind, version, level)
 	m.write(c.b)
 	return m.finish()
 }

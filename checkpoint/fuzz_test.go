@@ -33,12 +33,12 @@ func FuzzFrame(f *testing.F) {
 }
 
 func FuzzMember(f *testing.F) {
-	b, _, err := encodeLog(newGen(1).events(40), LevelFast)
+	b, _, err := encodeLog(newGen(1).events(40), FormatVersion, LevelFast)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b)
-	f.Add(appendFrame(appendHeader(nil, kindLog), frameEnd, []byte{0}))
+	f.Add(appendFrame(appendHeader(nil, kindLog, FormatVersion), frameEnd, []byte{0}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		raw, err := decodeMember(b, kindLog, FormatVersion, 1<<22, nil)
 		var at *offsetError

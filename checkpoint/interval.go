@@ -35,7 +35,7 @@ type End struct {
 	// Clean pages of files count neither way.
 	MemHash uint64
 	// Pages are hashes of the pages written in the interval, at its end;
-	// replay compares them.
+	// replay compares them. With Interval.FirstLoads a page may be partial, or absent where nothing of it is known.
 	Pages   []PageEntry
 	CPUTime time.Duration // the process's CPU time spent in the interval
 	Reason  string        // EndStop, EndGap: why
@@ -55,14 +55,18 @@ type Interval struct {
 	// Pages are sorted by Addr. With Delta they are the changes against the
 	// table of the interval before: the one of the same PID and Image with
 	// the greatest smaller ID, which must exist in the file.
-	Pages    []PageEntry
-	Delta    bool
-	Slim     bool // pages whose content nothing needs are PageAbsent
-	Events   []Event
-	End      End
-	Artefact []Artefact
-	CPUStart time.Duration // CPU time of the process at the start
-	WallTime time.Time     // at the start
+	Pages []PageEntry
+	Delta bool
+	Slim  bool // pages whose content nothing needs are PageAbsent
+	// FirstLoads goes with Slim: of pages only the bytes are known that replay reads before it writes them, and
+	// what debuggers need. In End, MemHash takes the others as zeros, and Pages compare the known bytes: those of
+	// the start, and what the interval has written.
+	FirstLoads bool
+	Events     []Event
+	End        End
+	Artefact   []Artefact
+	CPUStart   time.Duration // CPU time of the process at the start
+	WallTime   time.Time     // at the start
 }
 
 // Artefact is a trace of the recorder itself in the guest, which the loader

@@ -21,9 +21,14 @@ import (
 // an error; a listed one of unknown kind is skipped when it is marked optional
 // and refused otherwise.
 
-// FormatVersion is the version of the format that this package writes. It reads all
+// FormatVersion is the newest version of the format that this package writes and reads. It reads all
 // versions from 1 on.
-const FormatVersion = 2
+const FormatVersion = firstLoadsVersion
+
+const (
+	plainVersion      = 2 // is written where nothing needs a newer one
+	firstLoadsVersion = 3
+)
 
 const formatName = "vplay-recording"
 
@@ -63,7 +68,9 @@ var knownKinds = map[string]bool{
 }
 
 // magicText is the content of the first member, for people and for file(1).
-const magicText = "vplay recording, format version 2\n"
+func magicText(version int) string {
+	return fmt.Sprintf("vplay recording, format version %d\n", version)
+}
 
 // Manifest is what a recording says of itself; it is in the JSON member of
 // the file. The fields that name a program speak of the process PID.
@@ -96,24 +103,26 @@ type Manifest struct {
 
 // IntervalInfo is what is known of an interval without reading it.
 type IntervalInfo struct {
-	ID       uint32        `json:"id"`
-	PID      int32         `json:"pid"`
-	Image    uint32        `json:"image"`
-	Slim     bool          `json:"slim"`
-	Delta    bool          `json:"delta"`
-	Threads  int           `json:"threads"`
-	Maps     int           `json:"maps"`
-	Pages    int           `json:"pages"`      // rows of the page table as stored
-	EndPages int           `json:"end_pages"`  // pages written in the interval
-	Events   int           `json:"events"`     // entries of the log
-	HeadSize int64         `json:"head_bytes"` // stored, in bytes
-	LogSize  int64         `json:"log_bytes"`  // stored, in bytes
-	LogRaw   int64         `json:"log_raw"`    // decompressed, in bytes
-	End      EndKind       `json:"end"`
-	Forced   bool          `json:"forced"`
-	CPUStart time.Duration `json:"cpu_start_ns"`
-	CPUTime  time.Duration `json:"cpu_ns"`
-	WallTime time.Time     `json:"wall"`
+	ID    uint32 `json:"id"`
+	PID   int32  `json:"pid"`
+	Image uint32 `json:"image"`
+	Slim  bool   `json:"slim"`
+	// FirstLoads says that of its pages only the bytes are known that replay or debuggers need; since version 3.
+	FirstLoads bool          `json:"first_loads,omitempty"`
+	Delta      bool          `json:"delta"`
+	Threads    int           `json:"threads"`
+	Maps       int           `json:"maps"`
+	Pages      int           `json:"pages"`      // rows of the page table as stored
+	EndPages   int           `json:"end_pages"`  // pages written in the interval
+	Events     int           `json:"events"`     // entries of the log
+	HeadSize   int64         `json:"head_bytes"` // stored, in bytes
+	LogSize    int64         `json:"log_bytes"`  // stored, in bytes
+	LogRaw     int64         `json:"log_raw"`    // decompressed, in bytes
+	End        EndKind       `json:"end"`
+	Forced     bool          `json:"forced"`
+	CPUStart   time.Duration `json:"cpu_start_ns"`
+	CPUTime    time.Duration `json:"cpu_ns"`
+	WallTime   time.Time     `json:"wall"`
 }
 
 // memberInfo is one row of the list of members.

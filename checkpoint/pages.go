@@ -131,7 +131,7 @@ func (r *Recording) readIndex(n int, count uint64) error {
 		return r.damage(name, fmt.Errorf("%d pages, the manifest says %d", total, count))
 	}
 	s := &r.store
-	offset := int64(len(appendHeader(nil, kindPack)))
+	offset := int64(len(appendHeader(nil, kindPack, r.version())))
 	for _, b := range *blocks {
 		sb := &storedBlock{pack: n, offset: offset, length: int64(b.Length)}
 		offset += sb.length

@@ -276,11 +276,11 @@ func (w *Writer) setFinal(f *Final, what string, set func(body []byte)) error {
 	if copied.Pages, err = w.table(f.Pages, what); err != nil {
 		return err
 	}
-	member, _, err := encodeMember(kindProcessFinal, w.opts.Level, &w.store, func(c *coder) { codeFinal(c, &copied) })
+	member, _, err := encodeMember(kindProcessFinal, w.version, w.opts.Level, &w.store, func(c *coder) { codeFinal(c, &copied) })
 	if err != nil {
 		return fmt.Errorf("checkpoint: %s: %w", what, err)
 	}
-	set(member[len(appendHeader(nil, kindProcessFinal)):])
+	set(member[len(appendHeader(nil, kindProcessFinal, w.version)):])
 	return nil
 }
 
@@ -299,7 +299,7 @@ func (w *Writer) writeFinals(m *Manifest) error {
 			return fmt.Errorf("checkpoint: process %d has a final image and no interval", pid)
 		}
 		if pid != main {
-			if err := w.member(nameFinalOf(pid), kindProcessFinal, append(appendHeader(nil, kindProcessFinal), w.finals[pid]...), 0); err != nil {
+			if err := w.member(nameFinalOf(pid), kindProcessFinal, append(appendHeader(nil, kindProcessFinal, w.version), w.finals[pid]...), 0); err != nil {
 				return err
 			}
 			w.members[len(w.members)-1].Optional = true // those who know of one process skip it
@@ -313,5 +313,5 @@ func (w *Writer) writeFinals(m *Manifest) error {
 	if w.final == nil {
 		return nil
 	}
-	return w.member(nameFinal, kindFinal, append(appendHeader(nil, kindFinal), w.final...), 0)
+	return w.member(nameFinal, kindFinal, append(appendHeader(nil, kindFinal, w.version), w.final...), 0)
 }

@@ -540,6 +540,7 @@ type Sizes struct {
 	Other       int64 // unknown optional members, zip structures
 	PagesStored int   // distinct page contents
 	Fat, Slim   int   // intervals
+	FirstLoads  int   // of the slim ones
 }
 
 // Sizes returns the breakdown of the file.
@@ -559,6 +560,9 @@ func (r *Recording) Sizes() Sizes {
 	for i := range r.manifest.IntervalList {
 		in := &r.manifest.IntervalList[i]
 		s.LogsRaw += in.LogRaw
+		if in.FirstLoads {
+			s.FirstLoads++
+		}
 		if in.Slim {
 			s.Slim++
 		} else {

@@ -28,8 +28,9 @@ type RewriteOptions struct {
 	// it out. It is called for the processes in the order of Processes, and not for one
 	// whose intervals are all left out.
 	Final func(w *Writer, pid int32, f *Final) (*Final, error)
-	// ObjectPage reports whether a page of an object is kept.
-	ObjectPage func(p ObjectPage) bool
+	// ObjectPage reports whether a page of an object is kept. It may change its content, which is in the old
+	// recording or was added to w.
+	ObjectPage func(w *Writer, p *ObjectPage) (bool, error)
 	// Manifest changes what the recording says of itself. The ID stays
 	// unless it is changed here.
 	Manifest func(m *Manifest)
@@ -43,6 +44,7 @@ type RewriteOptions struct {
 // Unknown optional members are not copied. Errors: those of the functions, of
 // reading r and of Writer; then nothing is left behind.
 func Rewrite(r *Recording, path string, o RewriteOptions) error {
+	o.FirstLoads = o.FirstLoads || slices.ContainsFunc(r.Intervals(), func(i IntervalInfo) bool { return i.FirstLoads })
 	w, err := Create(path, o.WriterOptions)
 	if err != nil {
 		return err
@@ -273,8 +275,12 @@ func (rw *rewriter) objects() error {
 			}
 		}
 		n++
-		if rw.o.ObjectPage != nil && !rw.o.ObjectPage(p) {
-			continue
+		if rw.o.ObjectPage != nil {
+			if ok, err := rw.o.ObjectPage(rw.w, &p); err != nil {
+				return err
+			} else if !ok {
+				continue
+			}
 		}
 		if err := rw.ch.add(writtenObjectPage); err != nil {
 			return err

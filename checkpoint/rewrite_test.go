@@ -89,7 +89,7 @@ func TestRewriteSlims(t *testing.T) {
 		iv.Slim, iv.Pages = true, []PageEntry{{Addr: 0x5000, Ref: ref}}
 		return iv, err
 	}
-	drop := func(p ObjectPage) bool { return p.Object != 2 }
+	drop := func(_ *Writer, p *ObjectPage) (bool, error) { return p.Object != 2, nil }
 	err := Rewrite(old, path, RewriteOptions{WriterOptions: WriterOptions{Overwrite: true}, Interval: slim, ObjectPage: drop})
 	if err != nil {
 		t.Fatal(err)

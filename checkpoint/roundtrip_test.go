@@ -235,6 +235,7 @@ func (rec *recording) interval(g gen, id uint32) *Interval {
 	if id%3 == 2 {
 		iv.PID, iv.Delta = otherProcess, iv.Delta && id > 3
 	}
+	iv.FirstLoads = iv.Slim && g.IntN(2) == 0
 	iv.Pages = rec.table(g, g.IntN(40), iv.Delta)
 	unknown := PageRef{Kind: PageFull, Hash: PageHash{1, 2, 3, byte(id)}}
 	iv.End = End{
@@ -249,7 +250,7 @@ func (rec *recording) interval(g gen, id uint32) *Interval {
 func writeRandom(t testing.TB, path string, seed uint64, pages, intervals int) *recording {
 	t.Helper()
 	g := newGen(seed)
-	w, err := Create(path, WriterOptions{})
+	w, err := Create(path, WriterOptions{FirstLoads: true})
 	if err != nil {
 		t.Fatal(err)
 	}

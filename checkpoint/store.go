@@ -45,6 +45,19 @@ func RefOf(page *[PageSize]byte) PageRef {
 	return PageRef{Kind: PageFull, Hash: cutHash(page[:])}
 }
 
+// RefOfPartial is RefOf for a page of which the bytes in mask are known, as [Writer.AddPartialPage] returns it:
+// PageAbsent for none, PagePartial for some.
+func RefOfPartial(mask *[PageSize / 8]byte, page *[PageSize]byte) PageRef {
+	switch rec := packPartial(mask, page[:]); len(rec) {
+	case maskSize:
+		return PageRef{Kind: PageAbsent}
+	case maskSize + PageSize:
+		return RefOf(page)
+	default:
+		return PageRef{Kind: PagePartial, Hash: cutHash(rec)}
+	}
+}
+
 // packPartial returns a partial page's record: the mask, then the bytes it
 // selects in order of address.
 func packPartial(mask *[maskSize]byte, page []byte) []byte {
@@ -130,6 +143,7 @@ type pageBlock struct {
 // storeWriter gathers pages into packs.
 type storeWriter struct {
 	level   Level
+	version int // of the format
 	numbers map[PageRef]uint32
 	cur     *pageBlock
 	pending []*pageBlock // being compressed, in order
@@ -201,7 +215,7 @@ func (s *storeWriter) collect() error {
 	s.pending = slices.Delete(s.pending, 0, 1)
 	frame := <-b.frame
 	if len(s.pack) == 0 {
-		s.pack = appendHeader(s.pack, kindPack)
+		s.pack = appendHeader(s.pack, kindPack, s.version)
 	}
 	s.pack = append(s.pack, frame...)
 	s.raw += uint64(len(b.raw))

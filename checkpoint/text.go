@@ -41,6 +41,11 @@ func (e *Event) text(limit int, hidden []fieldID) string {
 	return string(p.b)
 }
 
+// slimMark says how slim an interval is.
+func slimMark(iv *Interval) string {
+	return mark(iv.FirstLoads, " (first loads)") + mark(iv.Slim && !iv.FirstLoads, " (slim)")
+}
+
 // TextOptions says how WriteText prints.
 type TextOptions struct {
 	// Full prints all bytes; without, byte strings are cut to 32 and marked
@@ -57,7 +62,7 @@ type TextOptions struct {
 func WriteText(w io.Writer, iv *Interval, o TextOptions) error {
 	p := &textPrinter{w: w}
 	p.printf("interval %d: pid %d, image %d, %d threads, %d maps, %d pages%s%s, %d events, cpu %v to %v\n",
-		iv.ID, iv.PID, iv.Image, len(iv.Start), len(iv.Maps), len(iv.Pages), mark(iv.Delta, " (delta)"), mark(iv.Slim, " (slim)"),
+		iv.ID, iv.PID, iv.Image, len(iv.Start), len(iv.Maps), len(iv.Pages), mark(iv.Delta, " (delta)"), slimMark(iv),
 		len(iv.Events), iv.CPUStart, iv.CPUStart+iv.End.CPUTime)
 	for i := range iv.Start {
 		x := &iv.Start[i]

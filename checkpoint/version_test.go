@@ -61,7 +61,7 @@ func TestVersionsAndUnknownParts(t *testing.T) {
 		want  string // part of the error, "" for none
 	}{
 		{"unchanged", func(map[string]any) {}, "", ""},
-		{"newer version", func(doc map[string]any) { doc["recording"].(map[string]any)["version"] = FormatVersion + 1 }, "", "format version 3, this vplay reads versions up to 2"},
+		{"newer version", func(doc map[string]any) { doc["recording"].(map[string]any)["version"] = FormatVersion + 1 }, "", "format version 4, this vplay reads versions up to 3"},
 		{"another version in the manifest alone", func(doc map[string]any) { doc["recording"].(map[string]any)["version"] = 1 }, "", "version 2, want"},
 		{"version 0", func(doc map[string]any) { doc["recording"].(map[string]any)["version"] = 0 }, "", "format version 0"},
 		{"newer version with new keys", func(doc map[string]any) {

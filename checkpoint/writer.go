@@ -28,6 +28,8 @@ type WriterOptions struct {
 	Overwrite bool
 	// Level is how much time compression may take.
 	Level Level
+	// FirstLoads allows intervals with FirstLoads, which readers of versions before 3 refuse.
+	FirstLoads bool
 	// Logger gets debug messages; the zero value is silent.
 	Logger zerolog.Logger
 	// Check, when set, is shown the recording once it is whole and durable,
@@ -38,12 +40,21 @@ type WriterOptions struct {
 	Budget *Budget
 }
 
+// version is that of the file: the oldest that has all that it may hold.
+func (o *WriterOptions) version() int {
+	if o.FirstLoads {
+		return firstLoadsVersion
+	}
+	return plainVersion
+}
+
 // Writer makes a recording. Its methods are safe for concurrent use. After an
 // error of the file system all methods return it, and only Abort is left.
 type Writer struct {
-	opts  WriterOptions
-	path  string
-	start time.Time
+	opts    WriterOptions
+	path    string
+	version int // of the format
+	start   time.Time
 
 	mu        sync.Mutex
 	err       error
@@ -72,6 +83,7 @@ func Create(path string, o WriterOptions) (*Writer, error) {
 	w := &Writer{
 		opts:    o,
 		path:    path,
+		version: o.version(),
 		start:   time.Now(),
 		byID:    make(map[uint32]bool),
 		objects: make(map[uint32]Object),
@@ -84,8 +96,8 @@ func Create(path string, o WriterOptions) (*Writer, error) {
 	}
 	w.buf = bufio.NewWriterSize(w.f, 1<<18)
 	w.zip = zip.NewWriter(w.buf)
-	w.store = storeWriter{level: o.Level, numbers: make(map[PageRef]uint32), emit: w.emitPack}
-	if err := w.member(nameMagic, kindMagic, []byte(magicText), 0); err != nil {
+	w.store = storeWriter{level: o.Level, version: w.version, numbers: make(map[PageRef]uint32), emit: w.emitPack}
+	if err := w.member(nameMagic, kindMagic, []byte(magicText(w.version)), 0); err != nil {
 		return nil, errors.Join(err, w.Abort())
 	}
 	return w, nil
@@ -134,7 +146,7 @@ func (w *Writer) raw(name string, data []byte) error {
 }
 
 func (w *Writer) emitPack(pack []byte, idx []blockIndex, pages int) error {
-	data, _, err := encodeMember(kindIndex, LevelFast, nil, func(c *coder) { codeBlockIndexes(c, &idx) })
+	data, _, err := encodeMember(kindIndex, w.version, LevelFast, nil, func(c *coder) { codeBlockIndexes(c, &idx) })
 	if err != nil {
 		return err
 	}
@@ -280,17 +292,20 @@ func (w *Writer) AddInterval(iv *Interval) error {
 	if w.byID[iv.ID] {
 		return fmt.Errorf("checkpoint: %s was added before", what)
 	}
+	if iv.FirstLoads && (w.version < firstLoadsVersion || !iv.Slim) {
+		return fmt.Errorf("checkpoint: %s has first loads, which must be slim and need version %d of the format", what, firstLoadsVersion)
+	}
 	copied := *iv
 	var err error
 	if copied.Pages, err = w.table(iv.Pages, what); err != nil {
 		return err
 	}
 	copied.End.Pages = sorted(iv.End.Pages)
-	head, _, err := encodeMember(kindHead, w.opts.Level, &w.store, func(c *coder) { codeInterval(c, &copied) })
+	head, _, err := encodeMember(kindHead, w.version, w.opts.Level, &w.store, func(c *coder) { codeInterval(c, &copied) })
 	if err != nil {
 		return fmt.Errorf("checkpoint: %s: %w", what, err)
 	}
-	log, raw, err := encodeLog(iv.Events, w.opts.Level)
+	log, raw, err := encodeLog(iv.Events, w.version, w.opts.Level)
 	if err != nil {
 		return fmt.Errorf("checkpoint: %s: %w", what, err)
 	}
@@ -310,18 +325,18 @@ func (w *Writer) AddInterval(iv *Interval) error {
 // infoOf returns what the list of intervals says of iv, but the sizes.
 func infoOf(iv *Interval) IntervalInfo {
 	return IntervalInfo{
-		ID: iv.ID, PID: iv.PID, Image: iv.Image, Slim: iv.Slim, Delta: iv.Delta,
+		ID: iv.ID, PID: iv.PID, Image: iv.Image, Slim: iv.Slim, FirstLoads: iv.FirstLoads, Delta: iv.Delta,
 		Threads: len(iv.Start), Maps: len(iv.Maps), Pages: len(iv.Pages), EndPages: len(iv.End.Pages), Events: len(iv.Events),
 		End: iv.End.Kind, Forced: iv.End.Forced, CPUStart: iv.CPUStart, CPUTime: iv.End.CPUTime, WallTime: iv.WallTime.UTC().Round(0),
 	}
 }
 
 // encodeLog returns the member of an event log and its raw length.
-func encodeLog(events []Event, level Level) ([]byte, uint64, error) {
+func encodeLog(events []Event, version int, level Level) ([]byte, uint64, error) {
 	if len(events) > maxEvents {
 		return nil, 0, fmt.Errorf("%d events are above the bound of %d", len(events), maxEvents)
 	}
-	m := newMemberWriter(kindLog, level)
+	m := newMemberWriter(kindLog, version, level)
 	c, scratch := newEncoder(nil), newEncoder(nil)
 	for i := range events {
 		encodeEvent(c, scratch, &events[i])
@@ -428,7 +443,7 @@ func (w *Writer) tail(m Manifest) error {
 	if _, err := deltaBases(w.intervals); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	m.Version, m.Intervals = FormatVersion, len(w.intervals)
+	m.Version, m.Intervals = w.version, len(w.intervals)
 	doc, err := encodeManifest(&manifestFile{Format: formatName, Manifest: m, IntervalList: w.intervals, Members: w.members})
 	if err != nil {
 		return err
@@ -437,7 +452,7 @@ func (w *Writer) tail(m Manifest) error {
 }
 
 func (w *Writer) coded(name, kind string, code func(*coder)) error {
-	data, _, err := encodeMember(kind, w.opts.Level, &w.store, code)
+	data, _, err := encodeMember(kind, w.version, w.opts.Level, &w.store, code)
 	if err != nil {
 		return fmt.Errorf("checkpoint: %s: %w", name, err)
 	}

@@ -26,7 +26,7 @@ func TestCreateRefusesAndOverwrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := open(t, path)
-	if len(r.Manifest().ID) != 32 || r.Manifest().Version != FormatVersion {
+	if len(r.Manifest().ID) != 32 || r.Manifest().Version != plainVersion {
 		t.Errorf("manifest %+v", r.Manifest())
 	}
 }

@@ -67,12 +67,15 @@ func (s *endSearch) rulesOut() bool {
 // pageDiffers reports whether a page is known not to have the content e.
 func (s *endSearch) pageDiffers(e *checkpoint.PageEntry) bool {
 	m := s.m
-	if e.Ref.Kind != checkpoint.PageFull {
+	if e.Ref.Kind != checkpoint.PageFull && e.Ref.Kind != checkpoint.PagePartial {
 		return false
 	}
 	var now mem.Page
-	n, _ := m.Mem.Peek(e.Addr, now[:])
-	return n == len(now) && checkpoint.RefOf(&now) != e.Ref
+	var known mem.Mask
+	if !m.Mem.PeekRaw(e.Addr, &now, &known) || m.solver != nil && !known.All() {
+		return false
+	}
+	return (e.Ref.Kind == checkpoint.PagePartial || known.All()) && checkpoint.RefOfPartial((*[512]byte)(&known), &now) != e.Ref
 }
 
 // word returns the word of memory at a, false when it is not known.

@@ -194,6 +194,7 @@ func (s *endSearch) ownedPages() (list []ownedPage) {
 	defer then.Close()
 	dropped := m.Mem.Dropped()
 	var now, old mem.Page
+	var known mem.Mask
 	look := pageCharge{m: m, what: "pages at the end that were not written"}
 	for _, e := range m.iv.End.Pages {
 		if s.err = look.at(m.Mem.IsWritten(e.Addr)); s.err != nil {
@@ -203,7 +204,7 @@ func (s *endSearch) ownedPages() (list []ownedPage) {
 			continue
 		}
 		now, old = mem.Page{}, mem.Page{}
-		m.Mem.PeekPage(e.Addr, &now)
+		m.Mem.PeekRaw(e.Addr, &now, &known)
 		hash := checkpoint.HashPage(e.Addr, now[:])
 		if !m.iv.hasDropped(dropped, e.Addr) { // else hashDropped has subtracted it
 			peekPrivate(then, e.Addr, &old)
@@ -250,10 +251,11 @@ func (s *endSearch) hashSinceStart() uint64 {
 	return sum - s.hashDropped(then)
 }
 
-// peekPrivate reads the page at a unless it is shared: then it is left alone.
+// peekPrivate reads the page at a unless it is shared: then it is left alone. Bytes that are not known are zeros.
 func peekPrivate(s *mem.Space, a uint64, page *mem.Page) {
 	if r, ok := s.Find(a); ok && !r.Shared {
-		s.PeekPage(a, page)
+		var known mem.Mask
+		s.PeekRaw(a, page, &known)
 	}
 }
 

@@ -41,7 +41,7 @@ func (f *FinalImage) Record(a uint64) (ref checkpoint.PageRef, ok bool) { return
 // interval.
 func (f *FinalImage) Written(a uint64) bool {
 	ref, ok := checkpoint.PageTable(f.src.pages).Find(a)
-	return ok && (ref.Kind == checkpoint.PageFull || ref.Kind == checkpoint.PageZero)
+	return ok && (ref.Kind == checkpoint.PageFull || ref.Kind == checkpoint.PageZero || ref.Kind == checkpoint.PagePartial)
 }
 
 // finalSource lays the final pages over those of the last interval's start.

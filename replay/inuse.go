@@ -53,6 +53,9 @@ func (m *Machine) inUse() (x86.Exit, error) {
 	if err != nil || m.endOnly && m.AtEnd() {
 		return x86.ExitNone, err
 	}
+	if m.onSave != nil {
+		m.onSave(m.CPU.InUse())
+	}
 	return m.CPU.StepInUse(known[at]), nil
 }
 

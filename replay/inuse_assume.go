@@ -138,7 +138,8 @@ func (v *solver) holds() bool {
 		var known mem.Mask
 		v.m.Mem.Raw(p.at, &raw, &known)
 		for _, u := range p.open {
-			wrong = wrong || p.want != nil && known.Has(u.off) && raw[u.off] != p.want[u.off]
+			b, ok := p.wants(u.off)
+			wrong = wrong || ok && known.Has(u.off) && raw[u.off] != b
 		}
 		wrong = wrong || p.want == nil && known.All() && checkpoint.RefOf(&raw) != p.ref
 	}

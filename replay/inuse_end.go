@@ -143,6 +143,15 @@ type openPage struct {
 	open []openByte
 	ref  checkpoint.PageRef
 	want *mem.Page // nil: only the hash is known
+	mask *mem.Mask // the bytes of want that are known; nil: all
+}
+
+// wants returns what the recording has of byte o of the page, false where it has not.
+func (p *openPage) wants(o int) (byte, bool) {
+	if p.want == nil || p.mask != nil && !p.mask.Has(o) {
+		return 0, false
+	}
+	return p.want[o], true
 }
 
 // openPages returns the pages with bytes in question that were recorded at the end.
@@ -166,8 +175,8 @@ func (v *solver) openPages(inQuestion func(key uint64) []openByte) []openPage {
 			}
 			p := openPage{at: at, open: open, ref: entries[i].Ref}
 			var want mem.Page
-			if mask, err := v.m.s.Rec.Page(p.ref, &want); err == nil && mask == nil {
-				p.want = &want
+			if mask, err := v.m.s.Rec.Page(p.ref, &want); err == nil {
+				p.want, p.mask = &want, (*mem.Mask)(mask)
 			}
 			out = append(out, p)
 			break
@@ -187,7 +196,9 @@ func (v *solver) resolve(pages []openPage) bool {
 		for i := range pages {
 			if p := &pages[i]; p.want != nil {
 				for _, u := range p.open {
-					changed = v.infer(&u, p.want[u.off]) || changed
+					if b, ok := p.wants(u.off); ok {
+						changed = v.infer(&u, b) || changed
+					}
 				}
 			}
 		}
@@ -262,22 +273,21 @@ func (v *solver) byHash(p *openPage) bool {
 				x.save.bits |= x.component
 			}
 		}
-		if page := v.filled(p); checkpoint.RefOf(&page) == p.ref {
+		if page, known := v.filled(p); checkpoint.RefOfPartial((*[512]byte)(&known), &page) == p.ref {
 			return true
 		}
 	}
 	return false
 }
 
-// filled returns a page by the present answers.
-func (v *solver) filled(p *openPage) mem.Page {
-	var page mem.Page
-	var known mem.Mask
+// filled returns a page by the present answers, and which of its bytes are known then.
+func (v *solver) filled(p *openPage) (page mem.Page, known mem.Mask) {
 	v.m.Mem.Raw(p.at, &page, &known)
 	for _, u := range p.open {
 		page[u.off], _ = v.value(u.cover, u.off, u.raw)
+		known.AddRange(u.off, 1)
 	}
-	return page
+	return page, known
 }
 
 // settle is called at the interval's end and answers all that is open there.
@@ -292,7 +302,7 @@ func (v *solver) settle() error {
 	}
 	for i := range pages {
 		p := &pages[i]
-		page := v.filled(p)
+		page, _ := v.filled(p)
 		for _, u := range p.open {
 			v.m.Mem.Inject(p.at+uint64(u.off), page[u.off:u.off+1])
 		}
@@ -320,7 +330,7 @@ func (v *solver) hashOpen() uint64 {
 		var raw mem.Page
 		var known mem.Mask
 		v.m.Mem.Raw(p.at, &raw, &known)
-		page := v.filled(p)
+		page, _ := v.filled(p)
 		key, _ := v.m.Mem.Key(p.at)
 		for _, a := range v.m.addresses(key) {
 			sum += checkpoint.HashPage(a, page[:]) - checkpoint.HashPage(a, raw[:])

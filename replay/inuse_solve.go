@@ -248,6 +248,7 @@ func (v *solver) add(n int, component, addr uint64, b []byte) {
 		p := piece{save: n, component: component, off: off, bytes: v.same(b[:size]), known: make(bitSet, (size+63)/64)}
 		var raw mem.Page
 		var known mem.Mask
+		v.m.Mem.Need(addr, size) // they stay what they were where a component does not count as in use
 		v.m.Mem.Raw(base, &raw, &known)
 		from := 0
 		for i := range size {

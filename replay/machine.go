@@ -69,6 +69,8 @@ type Machine struct {
 	// endOnly says that nobody looks at the way to the interval's end, so that the
 	// solver's way there will do.
 	endOnly bool
+	// onSave, when set, is called with each instruction that asks, before it is executed by known answers.
+	onSave func(x86.InUse)
 	// release gives Session.Engine's engine back; nil when the machine has none of it.
 	release func()
 	// executed is how many instructions RunToEnd executed, those of machines that

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"vplay/checkpoint"
@@ -27,6 +28,8 @@ type SlimOptions struct {
 	Writer   checkpoint.WriterOptions
 	Budget   *checkpoint.Budget // of reading the recording; nil has no bounds
 	Engine   EngineMaker        // of the sessions; nil: the interpreter
+	// FirstLoads keeps of pages only the bytes that replay and debuggers need.
+	FirstLoads bool
 }
 
 // SlimProgress says how far slimming is.
@@ -115,10 +118,11 @@ func Slim(ctx context.Context, path string, o SlimOptions) (*SlimResult, error) 
 		ctx, cancel = context.WithTimeoutCause(ctx, o.Time, errOutOfTime)
 		defer cancel()
 	}
-	sl := &slimmer{s: s, o: o, path: path, was: was, began: time.Now(), touched: map[uint32]*touched{}}
+	sl := &slimmer{s: s, o: o, path: path, was: was, began: time.Now(), touched: map[uint32]*touched{}, bytes: map[uint32]*neededBytes{}}
 	if err := sl.replay(ctx); err != nil {
 		return nil, err
 	}
+	defer sl.giveBack()
 	return sl.write(ctx)
 }
 
@@ -132,7 +136,9 @@ type slimmer struct {
 	late  bool // the time did not suffice for every interval
 
 	mu      sync.Mutex
-	touched map[uint32]*touched // of the intervals that replay exactly
+	touched map[uint32]*touched     // of the intervals that replay exactly
+	bytes   map[uint32]*neededBytes // of the same, to first loads
+	taken   atomic.Int64            // of the budget, for them
 	failed  []Result
 	err     error // the first of finding out what is needed
 }
@@ -145,7 +151,7 @@ func (sl *slimmer) replay(ctx context.Context) error {
 	infos := sl.s.Rec.Intervals()
 	var ids, slim []uint32
 	for i := len(infos) - 1; i >= 0; i-- {
-		if infos[i].Slim {
+		if sl.isDone(&infos[i]) {
 			slim = append(slim, infos[i].ID)
 		} else {
 			ids = append(ids, infos[i].ID)
@@ -162,7 +168,28 @@ func (sl *slimmer) replay(ctx context.Context) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(float64(sl.o.Time)*replayShare), errOutOfTime)
 		defer cancel()
 	}
-	err := sl.verify(ctx, sl.s, ids, false, func(r Result) {
+	err := sl.replayAll(ctx, ids)
+	if err != nil && outOfTime(ctx) {
+		sl.late = true
+		return nil // what is done is done
+	}
+	if err == nil {
+		err = sl.err
+	}
+	return err
+}
+
+// isDone reports whether an interval is as slim as it shall be.
+func (sl *slimmer) isDone(i *checkpoint.IntervalInfo) bool {
+	return i.Slim && (i.FirstLoads || !sl.o.FirstLoads)
+}
+
+// replayAll replays intervals and notes what they need.
+func (sl *slimmer) replayAll(ctx context.Context, ids []uint32) error {
+	if sl.o.FirstLoads {
+		return sl.replayNoting(ctx, ids)
+	}
+	return sl.verify(ctx, sl.s, ids, false, func(r Result) {
 		needs, err := sl.needs(&r)
 		sl.mu.Lock()
 		defer sl.mu.Unlock()
@@ -175,19 +202,16 @@ func (sl *slimmer) replay(ctx context.Context) error {
 			sl.failed = append(sl.failed, r)
 		}
 	})
-	if err != nil && outOfTime(ctx) {
-		sl.late = true
-		return nil // what is done is done
-	}
-	if err == nil {
-		err = sl.err
-	}
-	return err
 }
 
 // verify replays intervals of a session and shows how far it is. done is called
 // for each, from several goroutines.
 func (sl *slimmer) verify(ctx context.Context, s *Session, ids []uint32, checking bool, done func(Result)) error {
+	return sl.verifyWith(ctx, s, ids, checking, VerifyOptions{Touch: !checking}, done)
+}
+
+// verifyWith is verify with options that say what is done at each interval.
+func (sl *slimmer) verifyWith(ctx context.Context, s *Session, ids []uint32, checking bool, o VerifyOptions, done func(Result)) error {
 	var mu sync.Mutex
 	var insns uint64
 	n, began := 0, time.Now()
@@ -200,11 +224,10 @@ func (sl *slimmer) verify(ctx context.Context, s *Session, ids []uint32, checkin
 			sl.o.Progress(SlimProgress{checking, n, len(ids), float64(insns) / max(time.Since(began).Seconds(), 1e-3)})
 		}
 	}
-	_, err := Verify(ctx, s, VerifyOptions{
-		Intervals: ids, Workers: sl.o.Workers, Touch: !checking,
-		Progress: func(n uint64) { show(n, 0) },
-		Done:     func(r Result) { done(r); show(0, 1) },
-	})
+	o.Intervals, o.Workers = ids, sl.o.Workers
+	o.Progress = func(n uint64) { show(n, 0) }
+	o.Done = func(r Result) { done(r); show(0, 1) }
+	_, err := Verify(ctx, s, o)
 	return err
 }
 
@@ -214,7 +237,7 @@ func (sl *slimmer) write(ctx context.Context) (*SlimResult, error) {
 	res.After = res.Before
 	fat := 0
 	for _, i := range sl.s.Rec.Intervals() {
-		if !i.Slim {
+		if !sl.isDone(&i) {
 			fat++
 			if sl.touched[i.ID] != nil {
 				res.Slimmed++
@@ -225,9 +248,8 @@ func (sl *slimmer) write(ctx context.Context) (*SlimResult, error) {
 	if res.Slimmed == 0 {
 		return res, nil
 	}
-	k, err := sl.keep(ctx)
+	o, err := sl.rewriting(ctx)
 	if err == nil {
-		o := checkpoint.RewriteOptions{WriterOptions: sl.o.Writer, Interval: k.interval, ObjectPage: k.objectPage, Interrupt: ctx.Err}
 		o.Overwrite, o.Budget = true, sl.o.Budget
 		o.Check = func(r *checkpoint.Recording) error {
 			res.After = r.Sizes().File
@@ -254,6 +276,23 @@ func (sl *slimmer) write(ctx context.Context) (*SlimResult, error) {
 	return res, nil
 }
 
+// rewriting says how the recording is written again.
+func (sl *slimmer) rewriting(ctx context.Context) (checkpoint.RewriteOptions, error) {
+	o := checkpoint.RewriteOptions{WriterOptions: sl.o.Writer, Interrupt: ctx.Err}
+	if sl.o.FirstLoads {
+		k, err := sl.keepBytes(ctx)
+		if err == nil {
+			o.FirstLoads, o.Interval, o.Final, o.ObjectPage = true, k.interval, k.final, k.objectPage
+		}
+		return o, err
+	}
+	k, err := sl.keep(ctx)
+	if err == nil {
+		o.Interval, o.ObjectPage = k.interval, k.objectPage
+	}
+	return o, err
+}
+
 // check says whether the new recording may take the place of the old one.
 func (sl *slimmer) check(ctx context.Context, r *checkpoint.Recording) error {
 	if r.Sizes().File >= sl.s.Rec.Sizes().File {
@@ -278,6 +317,9 @@ func (sl *slimmer) check(ctx context.Context, r *checkpoint.Recording) error {
 	err = sl.verify(ctx, s, ids, true, func(res Result) {
 		mu.Lock()
 		defer mu.Unlock()
+		if n := sl.bytes[res.Interval]; res.Err == nil && n != nil && res.Instructions != n.insns {
+			res.Err = fmt.Errorf("it ends behind %d instructions and not behind %d", res.Instructions, n.insns)
+		}
 		if res.Err != nil && ctx.Err() == nil && (first == nil || res.Interval < first.Interval) {
 			first = &res
 		}

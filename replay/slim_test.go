@@ -143,7 +143,7 @@ func TestSlimKeepsTheFile(t *testing.T) {
 		t.Parallel()
 		path := fatten(t, checkpoint.LevelFast, true)
 		was := content(t, path)
-		err := withSlimmer(t, path, func(sl *slimmer) error {
+		err := withSlimmer(t, path, SlimOptions{}, func(sl *slimmer) error {
 			for _, n := range sl.touched {
 				clear(n.pages) // as if nothing had been touched
 			}
@@ -186,7 +186,7 @@ func TestSlimKeepsTheFile(t *testing.T) {
 }
 
 // withSlimmer runs f with a slimmer that knows what the intervals need.
-func withSlimmer(t *testing.T, path string, f func(*slimmer) error) error {
+func withSlimmer(t *testing.T, path string, o SlimOptions, f func(*slimmer) error) error {
 	t.Helper()
 	rec := open(t, path)
 	was, err := rec.Stat()
@@ -198,7 +198,7 @@ func withSlimmer(t *testing.T, path string, f func(*slimmer) error) error {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	sl := &slimmer{s: s, path: path, was: was, touched: map[uint32]*touched{}}
+	sl := &slimmer{s: s, o: o, path: path, was: was, touched: map[uint32]*touched{}, bytes: map[uint32]*neededBytes{}}
 	if err := sl.replay(t.Context()); err != nil {
 		t.Fatal(err)
 	}

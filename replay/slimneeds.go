@@ -278,6 +278,6 @@ func (k *kept) interval(_ *checkpoint.Writer, iv *checkpoint.Interval) (*checkpo
 }
 
 // objectPage reports whether a page of an object is kept.
-func (k *kept) objectPage(p checkpoint.ObjectPage) bool {
-	return !isStored(p.Ref) || k.allFiles || k.contents[p.Ref] || k.objects[mem.ObjectPage{Object: p.Object, Index: p.Index}]
+func (k *kept) objectPage(_ *checkpoint.Writer, p *checkpoint.ObjectPage) (bool, error) {
+	return !isStored(p.Ref) || k.allFiles || k.contents[p.Ref] || k.objects[mem.ObjectPage{Object: p.Object, Index: p.Index}], nil
 }

@@ -45,6 +45,12 @@ type VerifyOptions struct {
 	// Progress is called now and then with the instructions retired since the
 	// last call.
 	Progress func(n uint64)
+
+	// Of slimming to first loads: begin, when set, returns what is replayed instead of an interval,
+	// prepare sees the machine before it runs, and check compares its end in the place of CheckEnd.
+	begin   func(*interval) *interval
+	prepare func(*Machine)
+	check   func(*Machine) error
 }
 
 // Verify replays intervals, of whatever process, each by itself and several at once, and compares
@@ -109,15 +115,25 @@ func (v *verifier) interval(ctx context.Context, id uint32) Result {
 			r.Err = err
 			return r
 		}
+		if o.begin != nil {
+			iv = o.begin(iv)
+		}
 		m := s.machine(iv, s.Engine, v.cpu)
-		m.guess = guess && !m.iv.End.Forced // without looking for answers first
-		m.endOnly = !o.Touch
+		m.guess = guess && iv.mayGuess() // without looking for answers first
+		m.endOnly = !o.Touch && o.check == nil
+		if o.prepare != nil {
+			o.prepare(m)
+		}
 		if o.Touch {
 			r.Touched = mem.NewSets()
 			m.CPU.OnCode = func(uint64, uint64) {} // has every engine note the pages that it executes
 			m.Mem.Track(r.Touched)
 		}
-		r.Err = m.RunToEnd(ctx, o.Progress)
+		check := m.CheckEnd
+		if o.check != nil {
+			check = func() error { return o.check(m) }
+		}
+		r.Err = m.runTo(ctx, o.Progress, check)
 		if o.Touch {
 			r.Compared = m.compared()
 		}
@@ -125,6 +141,9 @@ func (v *verifier) interval(ctx context.Context, id uint32) Result {
 		r.Instructions, r.Events, r.Took = m.CPU.Retired, m.next, time.Since(began)
 		again := m.guessed(r.Err)
 		m.Close()
+		if o.begin != nil {
+			iv.start.Release()
+		}
 		if v.cpu = m.CPU; ctx.Err() != nil {
 			v.cpu = nil // RunToEnd's interrupt may be on its way to it
 		}
@@ -138,6 +157,11 @@ func (v *verifier) interval(ctx context.Context, id uint32) Result {
 // progress, when not nil, is called with the instructions retired since its last call.
 // Errors: *DivergenceError, *NotCapturedError, *UnsupportedError, and ctx's.
 func (m *Machine) RunToEnd(ctx context.Context, progress func(n uint64)) error {
+	return m.runTo(ctx, progress, m.CheckEnd)
+}
+
+// runTo is RunToEnd with another check of the end.
+func (m *Machine) runTo(ctx context.Context, progress func(n uint64), check func() error) error {
 	stop := context.AfterFunc(ctx, m.CPU.Interrupt)
 	defer stop()
 	const slice = 20_000_000
@@ -154,7 +178,7 @@ func (m *Machine) RunToEnd(ctx context.Context, progress func(n uint64)) error {
 		case err != nil:
 			return err
 		case r == StopEnd:
-			return m.CheckEnd()
+			return check()
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case r == StopSignal:

@@ -16,6 +16,7 @@ type intervalObject struct {
 	Image      uint32           `json:"image"` // how many times the process had called execve
 	Threads    []checkpoint.TID `json:"threads"`
 	Slim       bool             `json:"slim"`
+	FirstLoads bool             `json:"first_loads,omitempty"`
 	Events     int              `json:"events"`
 	CPUSeconds float64          `json:"cpu_seconds"`
 	End        string           `json:"end"`
@@ -40,7 +41,7 @@ type eventObject struct {
 // dumpJSON writes an interval. The error is w's.
 func dumpJSON(w io.Writer, iv *checkpoint.Interval, o checkpoint.TextOptions) error {
 	x := intervalObject{
-		Interval: iv.ID, PID: iv.PID, Image: iv.Image, Slim: iv.Slim, Events: len(iv.Events), CPUSeconds: iv.End.CPUTime.Seconds(),
+		Interval: iv.ID, PID: iv.PID, Image: iv.Image, Slim: iv.Slim, FirstLoads: iv.FirstLoads, Events: len(iv.Events), CPUSeconds: iv.End.CPUTime.Seconds(),
 		End: iv.End.Kind.String(), Reason: iv.End.Reason,
 	}
 	for i := range iv.Start {

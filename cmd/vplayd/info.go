@@ -119,6 +119,7 @@ type info struct {
 	Intervals    int               `json:"intervals"`
 	Fat          int               `json:"fat"`
 	Slim         int               `json:"slim"`
+	FirstLoads   int               `json:"first_loads,omitempty"` // of the slim ones
 	Events       int               `json:"events"`
 	Instructions uint64            `json:"instructions,omitempty"`
 	CPUSeconds   float64           `json:"cpu_seconds"`
@@ -175,6 +176,9 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path 
 			in.Threads = i.Threads
 		}
 		in.CPUSeconds += i.CPUTime.Seconds()
+		if i.FirstLoads {
+			in.FirstLoads++
+		}
 		if i.Slim {
 			in.Slim++
 		} else {
@@ -376,7 +380,10 @@ func (in *info) printRecording(line lineWriter) {
 	if len(in.Others) > 0 {
 		line("", "of this process; the size is of the whole file")
 	}
-	if in.Slim > 0 {
+	switch {
+	case in.FirstLoads > 0:
+		line("", "%s slim to first loads: of memory it has what replay needs, and what debuggers read", text.Plural(in.FirstLoads, "interval"))
+	case in.Slim > 0:
 		line("", "slimming dropped what the program neither used nor wrote in this time")
 	}
 	if in.Instructions > 0 {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"vplay/checkpoint"
 	"vplay/tests/processes"
 )
 
@@ -169,7 +170,7 @@ func scriptNewer(ts *testscript.TestScript, _ bool, args []string) {
 		if strings.HasPrefix(f.Name, "manifest") {
 			var doc map[string]any
 			ts.Check(json.Unmarshal(data, &doc))
-			doc["recording"].(map[string]any)["version"] = 3
+			doc["recording"].(map[string]any)["version"] = checkpoint.FormatVersion + 1
 			data, err = json.Marshal(doc)
 			ts.Check(err)
 		}

@@ -18,6 +18,7 @@ import (
 // slimFlags say how a recording is slimmed.
 type slimFlags struct {
 	time       time.Duration // 0: no bound
+	firstLoads bool
 	jobs       int
 	quiet      bool
 	budget     *checkpoint.Budget // of reading the recording
@@ -46,9 +47,17 @@ The file is replaced only when the new one is whole, smaller, and replays too;
 whatever goes wrong before, the old one stays. Who has the old file open goes on
 reading it.
 
+With --first-loads, only the bytes stay that replay of an interval reads or executes
+before it writes them, and what debuggers read: half of the file. It replays as
+exactly, any moment from the start of its interval, forward and backward. But one
+sees less: at a moment, what the program had read or written by then in that interval,
+and at the end what it had in the recorded time; the rest is "not captured", and
+"monitor why ADDRESS" names it. Older versions of vplayd refuse such a recording. A
+recording that was slimmed can be slimmed to first loads, not the other way round.
+
 Slim can open no file outside the folder of the recording and start no other program,
 where the kernel has Landlock and seccomp (vplayd doctor tells).`,
-		Example: "  vplayd slim sort-1.vplay\n  vplayd slim --time 30s sort-1.vplay",
+		Example: "  vplayd slim sort-1.vplay\n  vplayd slim --time 30s sort-1.vplay\n  vplayd slim --first-loads sort-1.vplay",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			path, err := recordingPath(args)
@@ -67,6 +76,7 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 	}
 	fs := c.Flags()
 	fs.DurationVar(&f.time, "time", 0, "how long it may take (default: until all is slim)")
+	fs.BoolVar(&f.firstLoads, "first-loads", false, "keep of each page only the bytes that replay and debuggers need")
 	fs.IntVarP(&f.jobs, "jobs", "j", 0, "intervals replayed at once (default: one per CPU)")
 	fs.BoolVar(&f.background, "background", false, "as the process that record leaves behind: with low priority, bounded memory, and without a word")
 	_ = fs.MarkHidden("background") // it is there
@@ -106,7 +116,7 @@ func sandboxSlim(c *cobra.Command, path string) error {
 func slim(ctx context.Context, path string, f slimFlags) error {
 	line := newProgress(f.quiet)
 	res, err := replay.Slim(ctx, path, replay.SlimOptions{
-		Time: f.time, Workers: f.jobs, Budget: f.budget, Engine: f.engine, Writer: checkpoint.WriterOptions{Level: checkpoint.LevelSmall},
+		Time: f.time, FirstLoads: f.firstLoads, Workers: f.jobs, Budget: f.budget, Engine: f.engine, Writer: checkpoint.WriterOptions{Level: checkpoint.LevelSmall},
 		Progress: func(p replay.SlimProgress) {
 			what := "slimming"
 			if p.Checking {

@@ -64,7 +64,7 @@ func newVersion() *cobra.Command {
 		Use:   "version",
 		Short: "print the version",
 		Long: `Version prints the version of vplayd, the commit it was built from where that is
-known, the version of the recording format that it writes, the version of Go, and
+known, the newest version of the recording format that it writes, that of Go, and
 the system it was built for.`,
 		Example: "  vplayd version\n  vplayd version --json",
 		Args:    cobra.NoArgs,

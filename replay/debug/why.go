@@ -2,6 +2,7 @@ package debug
 
 import (
 	"fmt"
+	"slices"
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
@@ -27,11 +28,14 @@ func (g *Cursor) why(f mem.Fault) string {
 		return why(f)
 	}
 	ref, dropped := g.pageRecord(f.Addr)
+	isFirstLoads := g.hasFirstLoads() && (dropped || ref.Kind == checkpoint.PagePartial)
 	switch {
 	case g.isRefused(f.Addr):
 		return fmt.Sprintf("%#x is mapped, but the kernel could not give its page, which is why SIGBUS comes: most often the file has become shorter", f.Addr)
 	case ref.Kind == checkpoint.PageRedacted:
 		return fmt.Sprintf("the byte at %#x was redacted: its page was taken out of the recording on purpose", f.Addr)
+	case isFirstLoads:
+		return why(f) + ": replay does not need it, so slimming to first loads dropped it; at a position behind a store to it, it is there"
 	case ref.Kind == checkpoint.PagePartial:
 		return why(f) + ": the recording holds other bytes of its page"
 	case dropped:
@@ -76,21 +80,31 @@ func (g *Cursor) isBehindEnd(a uint64) bool {
 	return false
 }
 
+// info returns what the manifest says of the interval that the cursor is in, the last one at the end.
+func (g *Cursor) info() *checkpoint.IntervalInfo {
+	infos := g.session.images[g.image].infos
+	last := &infos[len(infos)-1]
+	if g.final != nil {
+		return last
+	}
+	id := g.cur.Machine().Interval()
+	if i := slices.IndexFunc(infos, func(i checkpoint.IntervalInfo) bool { return i.ID == id }); i >= 0 {
+		return &infos[i]
+	}
+	return last
+}
+
+// hasFirstLoads reports whether of pages only those bytes are recorded that replay needs.
+func (g *Cursor) hasFirstLoads() bool { return g.info().FirstLoads }
+
 // pageRecord returns what the recording says of the page of a, and whether slimming
 // may have dropped it.
 func (g *Cursor) pageRecord(a uint64) (ref checkpoint.PageRef, dropped bool) {
 	a &^= mem.PageSize - 1
-	infos := g.session.images[g.image].infos
-	slim := infos[len(infos)-1].Slim
+	slim := g.info().Slim
 	find := g.final.Record
 	if g.final == nil {
-		m := g.cur.Machine()
-		find = m.Record
-		for _, i := range infos {
-			if i.ID == m.Interval() {
-				slim = i.Slim
-			}
-		}
+		find = g.cur.Machine().Record
 	}
 	if ref, ok := find(a); ok {
 		return ref, slim && ref.Kind == checkpoint.PageAbsent

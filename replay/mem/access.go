@@ -64,12 +64,26 @@ func (s *Space) Probe(a uint64, n int, k Access) Fault {
 // and if not, the first that is not.
 func (s *Space) known(r *Region, a, n uint64) (bad uint64, ok bool) {
 	base := a &^ (PageSize - 1)
-	m := s.pool.meta(s.load(r, base, s.key(r, base)))
-	if m.mask == nil {
+	key := s.key(r, base)
+	id := s.load(r, base, key)
+	s.takeLatent(r, base, key, id, int(a-base), int(n))
+	return firstUnknown(s.pool.meta(id).mask, a, n)
+}
+
+// fetchable is known for the fetch of instructions: more is fetched than is executed, so that who notes needs is
+// told of code by Need.
+func (s *Space) fetchable(r *Region, a, n uint64) (bad uint64, ok bool) {
+	base := a &^ (PageSize - 1)
+	return firstUnknown(s.pool.meta(s.load(r, base, s.key(r, base))).all(), a, n)
+}
+
+// firstUnknown returns the first of n bytes at a, which are in one page, that the page's mask lacks.
+func firstUnknown(mask *Mask, a, n uint64) (bad uint64, ok bool) {
+	if mask == nil {
 		return 0, true
 	}
 	for i := range n {
-		if o := a + i - base; m.mask[o/8]>>(o%8)&1 == 0 {
+		if o := (a + i) % PageSize; mask[o/8]>>(o%8)&1 == 0 {
 			return a + i, false
 		}
 	}
@@ -159,6 +173,9 @@ func (s *Space) storeInPage(r *Region, base, p uint64, b []byte) {
 		s.note(key, Store)
 	}
 	o := int(p - base)
+	if m.latent != nil && m.codeID.Load() != 0 {
+		s.takeLatent(r, base, key, id, o, len(b)) // it may have been executed, of which Need tells later
+	}
 	if _, open := s.open[base]; s.hash != nil && !open {
 		s.rehash(r, key, base, page, o, b)
 		if !r.Shared && m.mask == nil && m.codeID.Load() == 0 && !s.isWatched(key, Store) {
@@ -194,7 +211,7 @@ func (m *pageMeta) learn(o, n int) (whole bool) {
 			return false
 		}
 	}
-	m.mask = nil
+	m.mask, m.latent = nil, nil
 	return true
 }
 
@@ -209,7 +226,7 @@ func (s *Space) Fetch(a uint64, b []byte) (int, Fault) {
 			return done, Fault{f, Exec, p}
 		}
 		step := min(PageSize-p%PageSize, uint64(len(b)-done))
-		if bad, ok := s.known(r, p, step); !ok {
+		if bad, ok := s.fetchable(r, p, step); !ok {
 			n := int(bad - p)
 			s.copyOut(p, b[done:done+n], Exec)
 			return done + n, Fault{FaultNotCaptured, Exec, bad}

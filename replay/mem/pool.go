@@ -35,6 +35,8 @@ type pageMeta struct {
 	codeID atomic.Uint64 // not 0: holds decoded code, and this is its content's identity
 	// mask, when set, has one bit a byte: set when the byte is known.
 	mask *Mask
+	// latent, when set, has the bytes that are there and do not count as known; see needs.go. Then there is a mask.
+	latent *latent
 }
 
 // Mask has one bit per byte of a page, least significant bit first: set when
@@ -121,7 +123,7 @@ func (p *Pool) alloc() pageID {
 	m.refs.Store(1)
 	m.dirty.Store(false)
 	m.codeID.Store(0)
-	m.mask = nil
+	m.mask, m.latent = nil, nil
 	return id
 }
 
@@ -161,7 +163,7 @@ var identitySeed = maphash.MakeSeed()
 // identity returns what stands for the content of a page at key: a sum of its bytes and of its mask, never 0.
 func (p *Pool) identity(id pageID, key uint64) uint64 {
 	sum := maphash.Bytes(identitySeed, p.page(id)[:]) + key
-	if m := p.meta(id).mask; m != nil {
+	if m := p.meta(id).all(); m != nil {
 		sum ^= maphash.Bytes(identitySeed, m[:])
 	}
 	return max(sum, 1)
@@ -173,7 +175,7 @@ func (p *Pool) unref(id pageID) {
 	if p.meta(id).refs.Add(-1) != 0 {
 		return
 	}
-	p.meta(id).mask = nil
+	p.meta(id).mask, p.meta(id).latent = nil, nil
 	p.inUse.Add(-1)
 	p.mu.Lock()
 	p.free = append(p.free, id)
@@ -213,6 +215,10 @@ func (p *Pool) clone(id pageID) pageID {
 	if from.mask != nil {
 		m := *from.mask
 		to.mask = &m
+	}
+	if from.latent != nil {
+		l := *from.latent
+		to.latent = &l
 	}
 	return c
 }

@@ -18,6 +18,7 @@ type Snapshot struct {
 	dropped *droppedRange
 	began   *sharedIndex
 	bus     uint64 // see Space.SetBusError
+	needs   *Needs
 }
 
 // droppedRange is a range whose private pages were given up, and those before it.
@@ -30,7 +31,7 @@ type droppedRange struct {
 func (s *Space) Snapshot() *Snapshot {
 	s.root.refs.Add(1)
 	s.flush() // pages handed out for stores are shared now
-	return &Snapshot{s.pool, s.src, s.root, s.regions, s.dropped, s.began, s.busError}
+	return &Snapshot{s.pool, s.src, s.root, s.regions, s.dropped, s.began, s.busError, s.needs}
 }
 
 // Restore makes the space what it was when the snapshot was taken. Watches
@@ -46,7 +47,7 @@ func (s *Space) Restore(n *Snapshot) {
 // Open returns a new space with the snapshot's content.
 func (n *Snapshot) Open() *Space {
 	n.root.refs.Add(1)
-	return &Space{pool: n.pool, src: n.src, root: n.root, regions: n.regions, dropped: n.dropped, began: n.began, busError: n.bus}
+	return &Space{pool: n.pool, src: n.src, root: n.root, regions: n.regions, dropped: n.dropped, began: n.began, busError: n.bus, needs: n.needs}
 }
 
 // Release gives the snapshot's pages back. The snapshot may not be used

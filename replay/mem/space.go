@@ -86,10 +86,12 @@ type Space struct {
 	slowTLB     [slowTLBSize]slowEntry
 	slowTLBUsed bool // one of them is not empty
 
-	track *Sets
-	aside map[uint64]ObjectPage // by key: pages of objects that were loaded and not accessed; see loadAside
-	hash  func(addr, v uint64) uint64
-	sum   uint64
+	track  *Sets
+	needs  *Needs                // nil: they are not noted
+	origin origin                // of the page filled last
+	aside  map[uint64]ObjectPage // by key: pages of objects that were loaded and not accessed; see loadAside
+	hash   func(addr, v uint64) uint64
+	sum    uint64
 	// hashed are pages that stores may go to directly while memory is hashed:
 	// private, owned, known, and neither watched nor code.
 	hashed [hashedPages]hashedPage
@@ -161,7 +163,8 @@ func (s *Space) load(r *Region, a, key uint64) pageID {
 	s.reportFull()
 	page, m := s.pool.page(id), s.pool.meta(id)
 	var mask Mask
-	switch s.fill(r, a, page, &mask) {
+	c := s.fill(r, a, page, &mask)
+	switch c {
 	case Zero:
 		s.pool.unref(id)
 		id = s.pool.zeroPage()
@@ -172,6 +175,9 @@ func (s *Space) load(r *Region, a, key uint64) pageID {
 		*page = Page{}
 		m.mask = &Mask{}
 	case Captured:
+	}
+	if s.needs != nil && c != Zero {
+		s.conceal(m, c)
 	}
 	*s.pool.slot(&s.root, key) = id
 	return id
@@ -184,6 +190,7 @@ func (s *Space) reportFull() {
 }
 
 func (s *Space) fill(r *Region, a uint64, page *Page, mask *Mask) Content {
+	s.origin = origin{addr: a}
 	if r.Shared && s.began != nil {
 		if c, ok := s.fillShared(r.Object, a-r.Start+r.Offset, page, mask); ok {
 			return c
@@ -205,6 +212,7 @@ func (s *Space) fill(r *Region, a uint64, page *Page, mask *Mask) Content {
 	if s.track != nil {
 		s.track.Objects[ObjectPage{r.Object, off / PageSize}] = struct{}{}
 	}
+	s.origin = origin{object: ObjectPage{r.Object, off / PageSize}, isObject: true}
 	return s.src.ObjectPage(r.Object, off, page, mask)
 }
 
@@ -214,7 +222,8 @@ func (s *Space) fillShared(object uint32, off uint64, page *Page, mask *Mask) (C
 	var c Content
 	known := false
 	s.began.at(object, off, func(q *Region) bool {
-		c, known = s.src.PageAt(q.Start+off-q.Offset, page, mask)
+		s.origin = origin{addr: q.Start + off - q.Offset}
+		c, known = s.src.PageAt(s.origin.addr, page, mask)
 		return !known
 	})
 	return c, known
@@ -231,8 +240,10 @@ func (s *Space) fromShared(object uint32, off uint64, page *Page, mask *Mask) (C
 		return s.fillShared(object, off, page, mask)
 	}
 	*page = *s.pool.page(id)
-	if m := s.pool.meta(id).mask; m != nil {
-		*mask = *m
+	m := s.pool.meta(id)
+	s.origin.copied = m.latent
+	if m.mask != nil {
+		*mask = *m.mask
 		return Partial, true
 	}
 	return Captured, true

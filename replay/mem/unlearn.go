@@ -15,7 +15,9 @@ func (s *Space) Unlearn(a uint64, n int) {
 			return
 		}
 		key := s.key(r, base)
-		m := s.pool.meta(s.writable(r, base, key))
+		id := s.writable(r, base, key)
+		s.takeLatent(r, base, key, id, int(a-base), int(to-a)) // who asks later may get what was there
+		m := s.pool.meta(id)
 		if m.mask == nil {
 			m.mask = new(Mask)
 			for i := range m.mask {
@@ -24,6 +26,9 @@ func (s *Space) Unlearn(a uint64, n int) {
 		}
 		for o := a - base; o < to-base; o++ {
 			m.mask[o/8] &^= 1 << (o % 8)
+			if m.latent != nil {
+				m.latent.left[o/8] &^= 1 << (o % 8)
+			}
 		}
 		s.flushKey(r, base, key)
 		a = to
@@ -31,7 +36,7 @@ func (s *Space) Unlearn(a uint64, n int) {
 }
 
 // Raw copies the page at page-aligned address a, the content of unknown bytes
-// included, and says which are known. ok is false where nothing is mapped.
+// included, and says which are known, or will be once they are read. ok is false where nothing is mapped.
 func (s *Space) Raw(a uint64, page *Page, known *Mask) (ok bool) {
 	r := s.find(a)
 	if r == nil {
@@ -39,13 +44,11 @@ func (s *Space) Raw(a uint64, page *Page, known *Mask) (ok bool) {
 	}
 	id := s.load(r, a, s.key(r, a))
 	*page = *s.pool.page(id)
-	if m := s.pool.meta(id).mask; m != nil {
+	if m := s.pool.meta(id).all(); m != nil {
 		*known = *m
 		return true
 	}
-	for i := range known {
-		known[i] = 0xff
-	}
+	known.Fill()
 	return true
 }
 
@@ -57,7 +60,9 @@ func (s *Space) RawByte(a uint64) (b byte, known bool) {
 		return 0, false
 	}
 	base := a &^ (PageSize - 1)
-	id := s.load(r, base, s.key(r, base))
+	key := s.key(r, base)
+	id := s.load(r, base, key)
+	s.takeLatent(r, base, key, id, int(a-base), 1)
 	m := s.pool.meta(id).mask
 	return s.pool.page(id)[a-base], m == nil || m.Has(int(a-base))
 }

@@ -89,3 +89,40 @@ func compareWritten(t *testing.T, fat, slim *checkpoint.Recording) {
 		t.Errorf("only %d pages were written: not what this test needs", len(written))
 	}
 }
+
+// TestSlimToFirstLoads slims a crash, and threads with forced ends, to first loads. They replay exactly by both engines and are smaller
+// than slim ones; at the crash gdb has the stack and what was used, and goes back to the cause; what
+// nothing needed cannot be read, and is explained.
+func TestSlimToFirstLoads(t *testing.T) {
+	t.Parallel()
+	ctx := limited(t, time.Minute)
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := exec.CommandContext(ctx, vplayd, args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	slimmed := func(path string) {
+		t.Helper()
+		run("slim", path)
+		pages := openRecording(t, path).Sizes()
+		run("slim", "--first-loads", path)
+		if z := openRecording(t, path).Sizes(); z.FirstLoads != pages.Slim || z.Fat != 0 || 4*z.File > 3*pages.File {
+			t.Errorf("%s has %+v, slim it had %+v", path, z, pages)
+		}
+		run("verify", path)
+		run("verify", "--no-jit", path)
+	}
+	crew := compile(t, "crew", "-O1", "-pthread")
+	slimmed(crew.record(t, "--slim", "never", "--keep", "always", "--interval", "1ms", "--force-every", "1"))
+	g := compile(t, "ledger", "-O1")
+	path := g.record(t, "--slim", "never")
+	slimmed(path)
+	expect(t, run("info", path)+run("dump", path), `1 interval slim to first loads`, `pages \(first loads\)`)
+	out := realgdb.Batch(t, "target remote "+serve(t, path, "--symbols", g.dir+"/symbols"),
+		"backtrace", "print accounts[2]", "info locals", "watch accounts[2].next", "reverse-continue", "backtrace", "info locals",
+		"x/8xb &_IO_wfile_jumps", "monitor why &_IO_wfile_jumps", "python import gdb", "x/2i $pc")
+	realgdb.Expect(t, out, `#0 .*sum .*CRASH|#0 .*sum`, `#1 .*main`, `name = "overlong"`, `total = \d+`, `rename_account .*overlong name`, `i = \d+`)
+}

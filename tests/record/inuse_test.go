@@ -49,6 +49,15 @@ func TestInUseEverywhere(t *testing.T) {
 				}
 				t.Logf("slim: %v", verify(t, res.Path))
 				backAndForth(t, res.Path)
+				if name != "xsaveread" { // which is short
+					return
+				}
+				slim, err = replay.Slim(context.Background(), res.Path, replay.SlimOptions{FirstLoads: true})
+				if err != nil || slim.Slimmed == 0 || slim.Left != 0 {
+					t.Fatalf("slimming to first loads: %+v, %v", slim, err)
+				}
+				t.Logf("first loads: %v", verify(t, res.Path))
+				backAndForth(t, res.Path)
 			})
 		}
 	}

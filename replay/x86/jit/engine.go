@@ -53,6 +53,8 @@ type Engine struct {
 	of   *x86.CPUIdentity // whose processors may have it one after the other; nil: one processor alone (reuse.go)
 	idle bool             // no processor has it
 
+	fetched [maxUnit * maxInst]byte // see text
+
 	running bool    // Run is
 	stale   changed // code of which pages may have changed since their identities were asked for
 	sieve   *x86.Sieve
@@ -285,18 +287,32 @@ func (e *Engine) own(p *page, u *unit) {
 
 // translate translates the unit at pc in p, number id, for flags that are saved, or made by r, or returns nil.
 func (e *Engine) translate(pc uint64, p *page, r recipe, id int, until uint64) *unit {
-	text, fast := e.t.c.Bus.Translate(p.base, x86.Exec)
-	if text == nil || !fast {
+	text := e.text(p.base, pc)
+	if text == nil {
 		return nil
 	}
 	began := e.t.n + e.t.away.n
-	u := e.t.translate(pc, p, text[:], r, id, until)
+	u := e.t.translate(pc, p, text, r, id, until)
 	if u != nil {
 		e.Stats.Units++
 		e.Stats.Instructions += uint64(len(u.insts))
 		e.Stats.Bytes += uint64(e.t.n + e.t.away.n - began)
 	}
 	return u
+}
+
+// text returns the page of code at base, up to the first byte from pc on that is not known or that a unit at pc
+// cannot have; nil where nothing can be executed.
+func (e *Engine) text(base, pc uint64) []byte {
+	page, fast := e.t.c.Bus.Translate(base, x86.Exec)
+	switch {
+	case page == nil:
+		return nil
+	case fast:
+		return page[:]
+	}
+	n, _ := e.t.c.Bus.Fetch(pc, e.fetched[:min(base+pageSize-pc, uint64(len(e.fetched)))])
+	return page[:int(pc-base)+n]
 }
 
 // maxSites bounds the sites that are kept.

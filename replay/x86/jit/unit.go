@@ -100,7 +100,7 @@ func (t *translator) decode(pc uint64, text []byte, until uint64) (end uint64) {
 			break
 		}
 		in, err := x86.DecodeInst(text[at-base:], at, t.c.ID)
-		if err != nil && at == pc {
+		if err != nil && at == pc && len(text) == pageSize {
 			in, err = t.decodeAcross(text[at-base:], at)
 		}
 		if err != nil {
@@ -124,8 +124,8 @@ func (t *translator) decodeAcross(text []byte, pc uint64) (x86.Inst, error) {
 		return x86.Inst{}, errNotAcross
 	}
 	base := pc&^(pageSize-1) + pageSize
-	more, fast := t.c.Bus.Translate(base, x86.Exec)
-	if more == nil || !fast {
+	more := t.e.text(base, base)
+	if more == nil {
 		return x86.Inst{}, errNotAcross
 	}
 	if t.onto = t.e.page(t.c, base); t.onto == nil {
@@ -133,8 +133,8 @@ func (t *translator) decodeAcross(text []byte, pc uint64) (x86.Inst, error) {
 	}
 	var b [maxInst]byte
 	n := copy(b[:], text)
-	copy(b[n:], more[:])
-	return x86.DecodeInst(b[:], pc, t.c.ID)
+	n += copy(b[n:], more)
+	return x86.DecodeInst(b[:n], pc, t.c.ID)
 }
 
 // goesOn reports whether a unit goes on behind in, which ends at end: behind a
