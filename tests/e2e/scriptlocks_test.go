@@ -90,7 +90,7 @@ func TestLocksScript(t *testing.T) {
 		"copy": {name: "text", marks: []string{"RACE copy store", "RACE copy load"}}, "rwlock-race": {name: "guarded", marks: []string{"RACE rwlock", "RACE rwlock"}},
 		"barrier-race": {name: "guarded", marks: []string{"RACE barrier", "RACE barrier"}},
 		"order-two":    {marks: both, ways: 2}, "order-three": {marks: both, ways: 3},
-		"mutex": {}, "spin": {}, "atomics": {}, "futex": {}, "condition": {}, "rwlock": {}, "barrier": {}, "once": {}, "semaphore": {}, "freed": {}, "pipe": {}, "order-gate": {}, "order-try": {},
+		"mutex": {}, "spin": {}, "atomics": {}, "futex": {}, "condition": {}, "rwlock": {}, "barrier": {}, "once": {}, "semaphore": {}, "freed": {}, "pipe": {}, "order-gate": {}, "order-try": {}, "order-freed": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

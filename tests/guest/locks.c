@@ -243,6 +243,16 @@ static void *order_try(void *arg) {
 	return arg;
 }
 
+static void *order_freed(void *arg) {
+	for (int i = 0; i < 2; i++) { // other locks at the same address
+		pthread_mutex_t *m = malloc(2 * sizeof *m);
+		m[0] = m[1] = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+		both(m + i, m + !i);
+		free(m);
+	}
+	return arg;
+}
+
 static const struct {
 	const char *name;
 	void *(*run)(void *);
@@ -252,6 +262,7 @@ static const struct {
 	{"mutex", with_mutex}, {"spin", with_spin}, {"atomics", with_atomics}, {"futex", with_futex}, {"condition", with_condition},
 	{"rwlock", with_rwlock}, {"barrier", of_barrier}, {"once", with_once}, {"semaphore", with_semaphore}, {"freed", of_freed}, {"pipe", with_pipe},
 	{"order-two", order_two, 1}, {"order-three", order_three, 1}, {"order-gate", order_gate, 1}, {"order-try", order_try, 1},
+	{"order-freed", order_freed},
 };
 
 int main(int argc, char **argv) {

@@ -25,8 +25,10 @@ import (
 type races struct {
 	r *run
 	f starlark.Callable
-	d *race.Detector
-	v *observe.View // of the callback from the replay that is under way
+	// freed, when set, is called for addresses that were noted; see racesblocks.go.
+	freed starlark.Callable
+	d     *race.Detector
+	v     *observe.View // of the callback from the replay that is under way
 
 	image   int
 	started bool
@@ -34,6 +36,7 @@ type races struct {
 	threads map[checkpoint.TID]*raceThread
 	last    *raceThread
 	handles map[uint64]checkpoint.TID // threads by their thread pointers, which are their pthread_t
+	blocks  raceBlocks
 }
 
 // raceThread is what is known of a thread beyond what the detector knows.
@@ -66,24 +69,25 @@ const (
 	maxCopied    = 256 << 10 // bytes of one call of memcpy or the like that are looked at
 )
 
-// racesBuiltin is races(f).
+// racesBuiltin is races(f, freed=None).
 func (r *run) racesBuiltin() *starlark.Builtin {
 	return starlark.NewBuiltin("races", func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 		x := &races{r: r}
-		if err := starlark.UnpackArgs("races", args, kwargs, "f", &x.f); err != nil {
+		if err := starlark.UnpackArgs("races", args, kwargs, "f", &x.f, "freed?", &x.freed); err != nil {
 			return nil, err
 		}
 		if r.loaded || r.hooks.races != nil {
 			return nil, errors.New("races: it is asked for once, while the script is loaded")
 		}
+		at := r.caller()
 		x.d = race.New(race.Options{Report: x.report, IsAtomic: x.isAtomic})
 		x.reset()
 		r.hooks.races = x
-		at := r.caller()
 		for _, c := range copiers {
 			r.hooks.places = append(r.hooks.places, &place{by: "races", names: c.names, kind: "call", optional: true, at: at,
 				native: func(v *observe.View) { x.copied(v, c.loads, c.stores) }})
 		}
+		x.followBlocks(at)
 		return x, nil
 	})
 }
@@ -111,6 +115,8 @@ var raceMethods = map[string]func(x *races, args starlark.Tuple, kwargs []starla
 	"drop":    byKey("drop", func(d *race.Detector, _ int32, k race.Key) { d.Drop(k) }),
 	"join":    (*races).join,
 	"handle":  (*races).handle,
+	"block":   (*races).block,
+	"note":    (*races).note,
 	"clear":   (*races).clear,
 }
 
@@ -133,7 +139,7 @@ func (x *races) Attr(name string) (starlark.Value, error) {
 
 // AttrNames implements starlark.HasAttrs.
 func (x *races) AttrNames() []string {
-	return []string{"acquire", "clear", "drop", "forgotten", "handle", "join", "release", "several"}
+	return []string{"acquire", "block", "clear", "drop", "forgotten", "handle", "join", "note", "release", "several"}
 }
 
 // byKey makes acquire(thread, address, kind="") and the like.
@@ -196,7 +202,7 @@ func (x *races) clear(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Va
 // observe has the detector told what it needs.
 func (x *races) observe(ob *observe.Observer) {
 	access, applied, mapped, start := ob.Access, ob.Applied, ob.Mapped, ob.Start
-	ob.AllAccesses = true
+	ob.AllAccesses, ob.Later, ob.NoData = true, true, access == nil && x.r.hooks.uninit == nil
 	ob.Access = func(v *observe.View, a *observe.Access) {
 		x.accessed(v, a)
 		if access != nil {
@@ -228,6 +234,7 @@ func (x *races) observe(ob *observe.Observer) {
 func (x *races) reset() {
 	x.d.Reset()
 	x.threads, x.last, x.handles = map[checkpoint.TID]*raceThread{}, nil, map[uint64]checkpoint.TID{}
+	x.blocks = raceBlocks{of: map[uint64]raceBlock{}, noted: map[uint64][]uint64{}}
 }
 
 // start is called at the start of an interval.
@@ -253,6 +260,14 @@ func (x *races) start(v *observe.View) {
 		}
 	}
 	x.started = true
+	x.look(v)
+}
+
+// look has accesses told once there is a second thread: what was before it happens before all that it does.
+func (x *races) look(v *observe.View) {
+	if x.d.Several() {
+		v.TellAccesses()
+	}
 }
 
 // add notes a thread.
@@ -414,6 +429,7 @@ func (x *races) applied(v *observe.View, e *checkpoint.Event) {
 			}
 		}
 	}
+	x.look(v)
 }
 
 // report calls the script with a race.
