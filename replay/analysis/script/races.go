@@ -11,6 +11,7 @@ import (
 	"go.starlark.net/starlarkstruct"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/replay"
 	"vplay/replay/analysis/race"
 	"vplay/replay/observe"
@@ -37,13 +38,17 @@ type races struct {
 	last    *raceThread
 	handles map[uint64]checkpoint.TID // threads by their thread pointers, which are their pthread_t
 	blocks  raceBlocks
+	atomics map[uint64]atomicKind // by instruction, of the modules that are mapped
+	rust    map[moduleAt]bool     // modules made by rustc
 }
 
 // raceThread is what is known of a thread beyond what the detector knows.
 type raceThread struct {
 	tid checkpoint.TID
-	// Its stack lies from low up to end.
-	low, end uint64
+	// as is the thread that the detector takes it for: of a child of vfork its parent, which waits meanwhile.
+	as int32
+	// Its stack lies from low up to end, and sp is where its stack pointer was at its last access.
+	low, end, sp uint64
 	// unknown says that the thread ran before the recording began. It may have been waiting for anything then.
 	unknown bool
 }
@@ -156,7 +161,7 @@ func byKey(name string, f func(d *race.Detector, tid int32, k race.Key)) func(x 
 			return nil, fmt.Errorf("%s: %s is no address", name, a)
 		}
 		if x.d.Several() { // with one thread there is nothing to order
-			f(x.d, tid, race.Key{Addr: addr, Kind: kind})
+			f(x.d, x.actor(tid), race.Key{Addr: addr, Kind: kind})
 		}
 		return starlark.None, nil
 	}
@@ -168,7 +173,7 @@ func (x *races) join(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Val
 	if err := starlark.UnpackArgs("join", args, kwargs, "thread", &tid, "child", &child); err != nil {
 		return nil, err
 	}
-	x.d.Join(tid, child)
+	x.d.Join(x.actor(tid), child)
 	return starlark.None, nil
 }
 
@@ -216,7 +221,7 @@ func (x *races) observe(ob *observe.Observer) {
 		}
 	}
 	ob.Mapped = func(v *observe.View) (addresses, functions []uint64) {
-		clear(x.pcs[:])
+		x.forgetCode()
 		if mapped != nil {
 			return mapped(v)
 		}
@@ -234,13 +239,20 @@ func (x *races) observe(ob *observe.Observer) {
 func (x *races) reset() {
 	x.d.Reset()
 	x.threads, x.last, x.handles = map[checkpoint.TID]*raceThread{}, nil, map[uint64]checkpoint.TID{}
+	x.rust = map[moduleAt]bool{}
 	x.blocks = raceBlocks{of: map[uint64]raceBlock{}, noted: map[uint64][]uint64{}}
+}
+
+// forgetCode forgets what is known of instructions: there may be others.
+func (x *races) forgetCode() {
+	clear(x.pcs[:])
+	x.atomics = map[uint64]atomicKind{}
 }
 
 // start is called at the start of an interval.
 func (x *races) start(v *observe.View) {
 	x.v = v
-	clear(x.pcs[:])
+	x.forgetCode()
 	if image := x.r.imageOf(v.Position().Interval); image != x.image {
 		x.reset()
 		x.image = image
@@ -272,7 +284,7 @@ func (x *races) look(v *observe.View) {
 
 // add notes a thread.
 func (x *races) add(m *replay.Machine, t *replay.Thread, unknown bool) *raceThread {
-	n := &raceThread{tid: t.TID, unknown: unknown}
+	n := &raceThread{tid: t.TID, as: int32(t.TID), unknown: unknown}
 	sp := t.State.R[x86.RSP]
 	if r, ok := m.Mem.Find(sp); ok {
 		n.low, n.end = r.Start, r.End
@@ -286,6 +298,14 @@ func (x *races) add(m *replay.Machine, t *replay.Thread, unknown bool) *raceThre
 	}
 	x.last = nil
 	return n
+}
+
+// actor returns the thread that the detector takes one for.
+func (x *races) actor(tid int32) int32 {
+	if t := x.threads[checkpoint.TID(tid)]; t != nil {
+		return t.as
+	}
+	return tid
 }
 
 // thread returns the thread that runs.
@@ -318,9 +338,10 @@ func (x *races) accessed(v *observe.View, a *observe.Access) {
 	x.v = v
 	if t.unknown {
 		t.unknown = false
-		x.d.AcquireAll(int32(t.tid))
+		x.d.AcquireAll(t.as)
 	}
 	sp := v.CPU().R[x86.RSP]
+	x.unwind(t, sp)
 	if a.Addr+belowStack >= sp && a.Addr < t.end && sp >= t.low && flags&pcLocks == 0 && !x.d.IsShared(a.Addr) {
 		return
 	}
@@ -328,8 +349,24 @@ func (x *races) accessed(v *observe.View, a *observe.Access) {
 	if p.Step == 0 && p.Instr > 0 { // the instruction is behind it
 		p.Instr--
 	}
-	x.d.Access(&race.Access{TID: int32(t.tid), PC: a.PC, Addr: a.Addr, Size: a.Size, Store: a.Store, At: p}, flags&pcLocks != 0)
+	x.d.Access(&race.Access{TID: t.as, PC: a.PC, Addr: a.Addr, Size: a.Size, Store: a.Store, At: p}, flags&pcLocks != 0)
 }
+
+// unwind forgets what other threads did to frames that the thread has left: others will be there. Returns and pops are accesses.
+func (x *races) unwind(t *raceThread, sp uint64) {
+	was := t.sp
+	if t.sp = sp; sp <= was || was < t.low || sp > t.end || was == 0 {
+		return
+	}
+	for a := was; a < sp; a += shadowStep - a%shadowStep {
+		if x.d.IsShared(a) {
+			x.d.Clear(a, min(sp, a+shadowStep-a%shadowStep))
+		}
+	}
+}
+
+// shadowStep is how far IsShared looks.
+const shadowStep = 512
 
 // copied tells what memcpy and the like, which are in a module that is left out, access for their callers.
 func (x *races) copied(v *observe.View, loads, stores bool) {
@@ -348,7 +385,7 @@ func (x *races) copied(v *observe.View, loads, stores bool) {
 	}
 	t := x.thread(v)
 	n := min(c.R[x86.RDX], maxCopied)
-	a := race.Access{TID: int32(t.tid), PC: pc, Size: int(n), At: v.Position()}
+	a := race.Access{TID: t.as, PC: pc, Size: int(n), At: v.Position()}
 	sp := c.R[x86.RSP]
 	tell := func(addr uint64, store bool) {
 		if addr >= sp && addr < t.end && sp >= t.low && !x.d.IsShared(addr) {
@@ -385,12 +422,20 @@ func (x *races) info(v *observe.View, pc uint64) pcFlags {
 	return i.flags
 }
 
-// isSystemModule reports whether accesses of a module are left out: the C library, its parts, the dynamic
+// allocators are libraries in the place of the C library's malloc, whose blocks are followed by their names all the same.
+var allocators = []string{"libjemalloc", "libtcmalloc", "libmimalloc"}
+
+// isSystemModule reports whether accesses of a module are left out: the C library, its parts, other allocators, the dynamic
 // linker and the kernel's vDSO synchronise by means of their own.
 func isSystemModule(file string) bool {
 	name := path.Base(file)
 	if name == "linux-vdso.so.1" || name == "[vdso]" {
 		return true
+	}
+	for _, lib := range allocators {
+		if strings.HasPrefix(name, lib) && strings.Contains(name, ".so") {
+			return true
+		}
 	}
 	for _, lib := range []string{"ld-linux", "ld-musl", "ld", "libc", "libpthread", "librt", "libdl", "libc.musl"} {
 		rest, ok := strings.CutPrefix(name, lib)
@@ -417,10 +462,16 @@ func (x *races) applied(v *observe.View, e *checkpoint.Event) {
 	if e.Kind != checkpoint.EventThread || e.Thread != checkpoint.ThreadStart {
 		return
 	}
+	if e.Flags&abi.CLONE_VFORK != 0 {
+		n := *x.thread(v)
+		n.tid, n.unknown = e.TID, false
+		x.threads[e.TID], x.last = &n, nil
+		return
+	}
 	threads := v.Machine().Threads()
 	for i := range threads {
 		if t := &threads[i]; t.TID == e.TID {
-			x.d.Fork(int32(v.TID()), int32(t.TID))
+			x.d.Fork(x.actor(int32(v.TID())), int32(t.TID))
 			n := x.add(v.Machine(), t, false)
 			// The C library hands stacks of threads that have ended out again, without a word.
 			sp := t.State.R[x86.RSP]
