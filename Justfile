@@ -94,6 +94,11 @@ foreign *NAMES:
 helgrind *NAMES:
     tests/helgrind/run.sh {{ NAMES }}
 
+# the script locks on programs of Debian with threads: it is silent of most, and finds the races of some
+locks:
+    . tests/need/debian.sh && install_suite programs
+    go test ./tests/e2e -run 'TestLocksScriptOnPrograms' -analyses -timeout 1h -v
+
 # deviate, and the scripts heap, locks and uninit, on all programs of their tests
 analyses:
     . tests/need/debian.sh && install_suite programs

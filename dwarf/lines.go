@@ -95,6 +95,12 @@ func (m *Module) Function(pc uint64) (name string, entry uint64, ok bool) {
 	return name, pc - off, ok
 }
 
+// IsDescribed reports whether debugging information describes the function at pc.
+func (m *Module) IsDescribed(pc uint64) bool {
+	_, _, ok := m.subprogram(pc)
+	return ok
+}
+
 func (m *Module) subprogram(pc uint64) (name string, entry uint64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -172,6 +172,12 @@ func (m *Machine) interpret() {
 	}
 }
 
+// ExecuteBy has e execute from the next Run on, or from behind the event that is being applied.
+func (m *Machine) ExecuteBy(e x86.Engine) {
+	m.interpret()
+	m.CPU.SetEngine(e)
+}
+
 // Interval returns the ID of the interval the machine is in.
 func (m *Machine) Interval() uint32 { return m.iv.ID }
 

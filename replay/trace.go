@@ -51,9 +51,8 @@ func (t *Timeline) NewTracing() (*Tracing, error) {
 		seek.m.Close()
 		return nil, err
 	}
-	run.m.interpret()
 	engine := &x86.TraceEngine{}
-	run.m.CPU.SetEngine(engine)
+	run.m.ExecuteBy(engine)
 	return &Tracing{t, seek, run, engine}, nil
 }
 

@@ -48,13 +48,17 @@ optional=True says that none of them need be there, else that is an error.
   on_uninit(f)  before the program uses bytes that it has never written; once for
                 each place. All instructions are looked at, which is slow
   on_end(f)     where the recording ends, behind all others
-  races(f)      f at each pair of accesses by two threads, one of them a store,
+  races(f, freed=g)   f at each pair of accesses by two threads, one of them a store,
                 that nothing orders. It returns a detector, which is told what
                 orders: acquire and release(THREAD, ADDRESS, kind=""), drop, join
                 (THREAD, CHILD), clear(ADDRESS, SIZE) for memory that is handed out
-                anew; handle(PTHREAD_T) is a thread. The script locks uses all of it.
-                Each access is looked at, so this is slow; on_access beside it is not
-                called for accesses by system calls
+                anew, as malloc's is without that; handle(PTHREAD_T) is a thread,
+                block(ADDRESS) (START, SIZE, POSITION, RETURN ADDRESS) of the block
+                that has it, or None. g is called when the block with an address is
+                freed that note(ADDRESS) was called with. The script locks uses all
+                of it. Each access is looked at once there is a second thread, so
+                this is slow; on_access beside it is not called from then on for
+                accesses by system calls
 
 What all moments, which f gets, have. A moment is over when f returns.
   kind, position, interval, instruction, thread, image (0; 1 behind an execve...)
@@ -82,6 +86,7 @@ What a moment of a kind has:
                 new_value, old_value
   race          address, size, store; other: the access before, with address, size,
                 store, position, thread, place
+  freed         address
   uninit        use ("branch", "target", "address", "argument", "buffer" or
                 "string"), text, origin: None, or kind ("heap", "realloc" or
                 "stack"), text, function, position, address, size

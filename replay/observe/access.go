@@ -49,6 +49,22 @@ func (w *worker) trace() {
 	}
 }
 
+// tellAccesses is View.TellAccesses. Between two runs of the machine its engines can take turns.
+func (w *worker) tellAccesses() {
+	if w.tracer != nil || w.runs != nil {
+		return
+	}
+	if w.ob.watches() { // those accesses are among all
+		w.m.Mem.OnAccess = nil
+		w.m.Mem.SetWatches(nil)
+		w.m.Mem.SetMarks(nil)
+	}
+	w.tracer = &x86.TraceEngine{}
+	w.m.ExecuteBy(w.tracer)
+	w.trace()
+	w.live.event = w.m.CPU.Retired // the callback is about an event here, or the interval's start
+}
+
 // traceAccesses has the processor access memory by a Bus that notes what it does.
 func (w *worker) traceAccesses() {
 	c := w.m.CPU

@@ -38,6 +38,9 @@ type Observer struct {
 	AllAccesses bool
 	Access      func(v *View, a *Access)
 	NoData      bool // Access has no Data and no Old, and takes less time by that
+	// Later has AllAccesses begin where a callback calls View.TellAccesses, Start at the earliest. Until then the program is executed as fast as
+	// if nobody asked for them, and Access is called for Ranges and Marks. Beside Instr or Run it has no effect.
+	Later bool
 
 	// Marks, when set, are bytes whose accesses are told as those of Ranges are. The callbacks may change them at any time. An interval is
 	// replayed only when its turn has come then, since the marks are not known before; intervals may share one set, which
@@ -102,6 +105,9 @@ func (o *Observer) traces() bool {
 	return o.Instr != nil || o.runs() || o.AllAccesses && o.Access != nil
 }
 
+// tracesLater reports whether that begins with View.TellAccesses.
+func (o *Observer) tracesLater() bool { return o.Later && o.Instr == nil && o.Run == nil }
+
 // Access is an access to memory by one instruction, by one iteration of a REP string
 // instruction, or by an event.
 type Access struct {
@@ -125,6 +131,8 @@ type View struct {
 	// anew only behind that; event is the instruction count at which it has applied an event last.
 	runs  bool
 	event uint64
+	// tellAccesses is View.TellAccesses.
+	tellAccesses func()
 }
 
 // Machine returns the machine, which is at the moment that is told of.
@@ -162,6 +170,10 @@ func (v *View) ReadMemory(addr uint64, b []byte) int {
 	n, _ := v.m.Mem.Peek(addr, b)
 	return n
 }
+
+// TellAccesses has Observer.AllAccesses begin, which Observer.Later has put off.
+// Preconditions: the callback is Start, Event or Applied.
+func (v *View) TellAccesses() { v.tellAccesses() }
 
 // Stop ends the whole Run, which returns err, or nil where that is nil. Callbacks may come until
 // the next look at that, a millisecond later at most.

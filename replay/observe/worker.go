@@ -109,14 +109,14 @@ func (w *worker) begin() error {
 	case w.ob.runs():
 		w.runs = &x86.RunEngine{}
 		maker = func(*x86.CPU) (x86.Engine, func()) { return w.runs, func() {} }
-	case w.ob.traces():
+	case w.ob.traces() && !w.ob.tracesLater():
 		w.tracer = &x86.TraceEngine{}
 		maker = func(*x86.CPU) (x86.Engine, func()) { return w.tracer, func() {} }
 	}
 	if w.m, err = w.s.MachineBy(w.id, maker); err != nil {
 		return err
 	}
-	w.live = View{m: w.m, stop: w.stop}
+	w.live = View{m: w.m, stop: w.stop, tellAccesses: w.tellAccesses}
 	return nil
 }
 
@@ -156,7 +156,7 @@ func (w *worker) arm() {
 	if ob.runs() {
 		w.live.runs, w.live.event = true, ^uint64(0)
 		w.runs.Tell(m.CPU, w.ran)
-	} else if ob.traces() {
+	} else if w.tracer != nil {
 		w.trace()
 	} else if ob.watches() {
 		w.watch()

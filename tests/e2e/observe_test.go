@@ -37,6 +37,7 @@ func TestObserve(t *testing.T) {
 	t.Run("addresses", w.observeAddresses)
 	t.Run("ranges", w.observeRanges)
 	t.Run("marks", w.observeMarks)
+	t.Run("later", w.observeLater)
 	t.Run("events", func(t *testing.T) {
 		var want, got []checkpoint.EventKind
 		for _, i := range s.Rec.Intervals() {
@@ -270,6 +271,40 @@ func (w *walker) observeMarks(t *testing.T) {
 	})
 	if !slices.Equal(got, want) || len(want) == 0 || asked < len(want) {
 		t.Errorf("%d accesses, asked %d times, want %d of %d bytes", len(got), asked, len(want), len(set))
+	}
+}
+
+// observeLater has all accesses told from some event on, and compares them with the rest of all.
+func (w *walker) observeLater(t *testing.T) {
+	type placed struct {
+		touched
+		at checkpoint.Position
+	}
+	var all, got []placed
+	note := func(list *[]placed) func(v *observe.View, a *observe.Access) {
+		return func(v *observe.View, a *observe.Access) {
+			*list = append(*list, placed{touched{a.PC, a.Addr, a.Size, a.Store, string(a.Data), string(a.Old)}, v.Position()})
+		}
+	}
+	var begins []int // by event, the accesses before it
+	observeAll(t, w.tl.Session, func(*observe.View) *observe.Observer {
+		return &observe.Observer{AllAccesses: true, Access: note(&all), Applied: func(*observe.View, *checkpoint.Event) { begins = append(begins, len(all)) }}
+	})
+	for range 12 {
+		got = got[:0]
+		from, n := w.r.IntN(len(begins)), 0
+		observeAll(t, w.tl.Session, func(*observe.View) *observe.Observer {
+			begin := func(v *observe.View) {
+				if n > from {
+					v.TellAccesses()
+				}
+			}
+			return &observe.Observer{AllAccesses: true, Later: true, Access: note(&got), Start: begin,
+				Applied: func(v *observe.View, _ *checkpoint.Event) { n++; begin(v) }}
+		})
+		if !slices.Equal(got, all[begins[from]:]) {
+			t.Fatalf("from event %d on: %d accesses, want %d of %d", from, len(got), len(all)-begins[from], len(all))
+		}
 	}
 }
 

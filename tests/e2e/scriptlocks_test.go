@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,8 +14,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"vplay/tests/need"
 )
 
 // The script locks: races and lock orders of programs that have them, at their lines, and nothing of programs that do not.
@@ -59,6 +56,7 @@ func locks(t *testing.T, rec string) (rows []lockRow) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	t.Logf("%.1f s of processor time", cmd.ProcessState.UserTime().Seconds()+cmd.ProcessState.SystemTime().Seconds())
 	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
 		var r lockRow
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
@@ -88,9 +86,9 @@ func TestLocksScript(t *testing.T) {
 	}{
 		"global": {name: "counter", marks: []string{"RACE global", "RACE global"}}, "heap": {name: "8 bytes into a block of 16 bytes", marks: []string{"RACE heap", "RACE heap"}},
 		"copy": {name: "text", marks: []string{"RACE copy store", "RACE copy load"}}, "rwlock-race": {name: "guarded", marks: []string{"RACE rwlock", "RACE rwlock"}},
-		"barrier-race": {name: "guarded", marks: []string{"RACE barrier", "RACE barrier"}},
-		"order-two":    {marks: both, ways: 2}, "order-three": {marks: both, ways: 3},
-		"mutex": {}, "spin": {}, "atomics": {}, "futex": {}, "condition": {}, "rwlock": {}, "barrier": {}, "once": {}, "semaphore": {}, "freed": {}, "pipe": {}, "order-gate": {}, "order-try": {},
+		"frame": {marks: []string{"RACE frame store", "RACE frame load"}}, "barrier-race": {name: "guarded", marks: []string{"RACE barrier", "RACE barrier"}},
+		"order-two": {marks: both, ways: 2}, "order-three": {marks: both, ways: 3},
+		"mutex": {}, "spin": {}, "atomics": {}, "futex": {}, "condition": {}, "rwlock": {}, "barrier": {}, "once": {}, "semaphore": {}, "freed": {}, "pipe": {}, "epoll": {}, "poll": {}, "vfork": {}, "order-gate": {}, "order-try": {}, "order-freed": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -129,69 +127,22 @@ func TestLocksScript(t *testing.T) {
 	}
 }
 
-// TestLocksScriptIsSilent: programs with threads that are known to be sound; xz alone without the flag. What is told of others is in
-// replay/analysis/script/RATIONALE.md.
-func TestLocksScriptIsSilent(t *testing.T) {
+// TestLocksScriptKnowsAtomics: atomic variables on the heap are known by the functions that access them, which are inlined. Beside them a race is still one.
+func TestLocksScriptKnowsAtomics(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	file := func(name string, lines int) string {
-		var text strings.Builder
-		for i := range lines {
-			fmt.Fprintln(&text, i*7919%200003)
+	for _, level := range []string{"-Og", "-O2"} {
+		g := compile(t, "atomics", level, "-pthread")
+		rec := filepath.Join(g.dir, "r.vplay")
+		recordAs(t, rec, g.bin)
+		rows := locks(t, rec)
+		if len(rows) != 1 {
+			t.Fatalf("%s: %d rows: %+v", level, len(rows), rows)
 		}
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
-			t.Fatal(err)
+		text := rows[0].First.Place + rows[0].Second.Place
+		if !strings.Contains(rows[0].Name, "8 bytes into a block of 12 bytes") || !strings.Contains(text, fmt.Sprintf("atomics.cc:%d", g.line(t, "RACE store"))) ||
+			!strings.Contains(text, fmt.Sprintf("atomics.cc:%d", g.line(t, "RACE load"))) {
+			t.Errorf("%s: %+v", level, rows[0])
 		}
-		return path
-	}
-	short := file("short", 3000)
-	need.Recorder(t)
-	programs := [][]string{{"xz", "-T2", "-0", "--block-size=8KiB", "-kc", short}}
-	if *allPrograms {
-		long := file("long", 40000)
-		if out, err := exec.Command(need.Program(t, "xz"), "-1", "--block-size=60KiB", "-k", long).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		root, err := filepath.Abs("../..")
-		if err != nil {
-			t.Fatal(err)
-		}
-		programs = append(programs, [][]string{
-			{"xz", "-T2", "-dc", long + ".xz"},
-			{"zstd", "-T2", "-qfc", long},
-			{"git", "-C", root, "grep", "--threads=2", "-c", "Replay"},
-			{"redis-server", "--port", "0", "--save", "", "--unixsocket", filepath.Join(dir, "redis")},
-			{"convert-im6.q16", "-size", "60x60", "xc:red", "-blur", "0x2", filepath.Join(dir, "x.png")},
-			{"sqlite3", ":memory:", "PRAGMA threads=2; PRAGMA cache_size=10; create table t(a, b);" +
-				"with recursive c(x) as (select 1 union all select x+1 from c where x < 3000) insert into t select random(), hex(randomblob(40)) from c;" +
-				"select count(*) from (select * from t order by b, a)"},
-			{"guile", "-c", "(use-modules (ice-9 threads)) (display (par-map (lambda (x) (* x x)) (iota 50)))"},
-		}...)
-	}
-	for _, c := range programs {
-		t.Run(strings.Join(c[:2], "_"), func(t *testing.T) {
-			need.Program(t, c[0])
-			if c[0] == "redis-server" {
-				go endRedis(t.Context(), need.Program(t, "redis-cli"), c[len(c)-1])
-			}
-			rec := filepath.Join(t.TempDir(), "r.vplay")
-			recordAs(t, rec, c...)
-			for _, r := range locks(t, rec) {
-				t.Errorf("%s", r.Text)
-			}
-		})
-	}
-}
-
-// endRedis asks a server for something once it is there, and ends it.
-func endRedis(ctx context.Context, cli, socket string) {
-	for ctx.Err() == nil {
-		if exec.Command(cli, "-s", socket, "ping").Run() == nil {
-			_ = exec.Command(cli, "-s", socket, "shutdown", "nosave").Run() // the connection is lost
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
 	}
 }
 

@@ -1,6 +1,7 @@
 // Threads that race, take locks in orders that may deadlock, or do neither. The first argument names what they do, the second is how often. Lines that
 // tests look for are marked.
 #define _GNU_SOURCE
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sched.h>
+#include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -177,6 +179,32 @@ static void *with_pipe(void *arg) {
 	return arg;
 }
 
+static void *with_epoll(void *arg) { // who is told that there is something does not read it
+	struct epoll_event e = {.events = EPOLLIN, .data.u64 = 1UL << 40};
+	if (arg) {
+		box = 1;
+		write(ends[1], &e, 1);
+		return arg;
+	}
+	int set = epoll_create1(0);
+	epoll_ctl(set, EPOLL_CTL_ADD, ends[0], &e);
+	epoll_wait(set, &e, 1, -1);
+	box++;
+	return arg;
+}
+
+static void *with_poll(void *arg) {
+	struct pollfd list[] = {{-1, POLLIN}, {ends[0], POLLIN}};
+	if (arg) {
+		box = 1;
+		write(ends[1], list, 1);
+	} else {
+		poll(list, 2, -1);
+		box++;
+	}
+	return arg;
+}
+
 static void fill(void) { box = 7; }
 
 static void *with_once(void *arg) {
@@ -200,6 +228,50 @@ static void *of_freed(void *arg) {
 		p[4] = i;
 		free(p);
 		sched_yield();
+	}
+	return arg;
+}
+
+static volatile long *lent; // in a frame of the other thread
+
+static __attribute__((noinline)) void lend(void) {
+	volatile long here[16] = {0};
+	pthread_mutex_lock(&one);
+	lent = &here[8];
+	pthread_mutex_unlock(&one);
+	while (!here[8]) // RACE frame load
+		sched_yield();
+}
+
+static __attribute__((noinline)) long use_again(void) {
+	volatile long here[16] = {1}; // what the other thread did to the frame before is nothing to this one
+	return here[8];
+}
+
+static void *race_frame(void *arg) {
+	volatile long *p = 0;
+	if (arg) {
+		lend();
+		return (void *)use_again();
+	}
+	while (!p) {
+		pthread_mutex_lock(&one);
+		p = lent;
+		pthread_mutex_unlock(&one);
+		sched_yield();
+	}
+	*p = 1; // RACE frame store
+	return arg;
+}
+
+static void *with_vfork(void *arg) { // the child has the parent's memory, which waits for it
+	for (int i = 0; arg && i < times; i++) {
+		if (vfork() == 0) {
+			box = i;
+			guarded++;
+			_exit(0);
+		}
+		guarded += box;
 	}
 	return arg;
 }
@@ -243,15 +315,26 @@ static void *order_try(void *arg) {
 	return arg;
 }
 
+static void *order_freed(void *arg) {
+	for (int i = 0; i < 2; i++) { // other locks at the same address
+		pthread_mutex_t *m = malloc(2 * sizeof *m);
+		m[0] = m[1] = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+		both(m + i, m + !i);
+		free(m);
+	}
+	return arg;
+}
+
 static const struct {
 	const char *name;
 	void *(*run)(void *);
 	int is_apart; // the second thread is created when the first has ended
 } cases[] = {
-	{"global", race_global}, {"heap", race_heap}, {"copy", race_copy}, {"rwlock-race", race_rwlock}, {"barrier-race", with_barrier},
+	{"global", race_global}, {"heap", race_heap}, {"copy", race_copy}, {"frame", race_frame}, {"rwlock-race", race_rwlock}, {"barrier-race", with_barrier},
 	{"mutex", with_mutex}, {"spin", with_spin}, {"atomics", with_atomics}, {"futex", with_futex}, {"condition", with_condition},
-	{"rwlock", with_rwlock}, {"barrier", of_barrier}, {"once", with_once}, {"semaphore", with_semaphore}, {"freed", of_freed}, {"pipe", with_pipe},
+	{"rwlock", with_rwlock}, {"barrier", of_barrier}, {"once", with_once}, {"semaphore", with_semaphore}, {"freed", of_freed}, {"pipe", with_pipe}, {"epoll", with_epoll}, {"poll", with_poll}, {"vfork", with_vfork},
 	{"order-two", order_two, 1}, {"order-three", order_three, 1}, {"order-gate", order_gate, 1}, {"order-try", order_try, 1},
+	{"order-freed", order_freed},
 };
 
 int main(int argc, char **argv) {

@@ -1,10 +1,6 @@
 package race
 
-import (
-	"math/bits"
-
-	"vplay/checkpoint"
-)
+import "vplay/checkpoint"
 
 // Access is an access of a thread to bytes of memory by one instruction.
 type Access struct {
@@ -24,9 +20,9 @@ type Race struct{ First, Second Access }
 type Options struct {
 	// Report is called with each race, once for each pair of instructions.
 	Report func(r *Race)
-	// IsAtomic, when set, is asked before a race is reported whether the byte at an address belongs to a variable that is
-	// declared atomic: then its loads acquire and its stores release, whatever instructions they are.
-	IsAtomic func(addr uint64) bool
+	// IsAtomic, when set, is asked before a race is reported whether what both have accessed is an atomic variable: then
+	// its loads acquire and its stores release, whatever instructions they are.
+	IsAtomic func(r *Race) bool
 	// MaxBytes bounds shadow memory, in bytes; 0: 192 MiB. When it is full all is forgotten.
 	MaxBytes int
 }
@@ -255,25 +251,26 @@ func (d *Detector) compare(t *thread, w *word, e *entry, a *Access, base uint64,
 	if p := pairOf(e, a); d.told[p] || len(d.told) >= maxTold {
 		return false
 	}
-	if d.o.IsAtomic != nil && d.o.IsAtomic(base+uint64(bits.TrailingZeros8(e.mask&mask))) {
+	r := raceOf(e, a, base)
+	if d.o.IsAtomic != nil && d.o.IsAtomic(r) {
 		w.makeAtomic(d, t, mask|e.mask)
 		return false
 	}
-	d.report(e, a, base)
+	d.told[pairOf(e, a)] = true
+	d.o.Report(r)
 	return false
 }
 
 // pairOf is the pair of an access and an earlier one.
 func pairOf(e *entry, a *Access) pair { return pair{e.pc, a.PC, [2]bool{e.store, a.Store}} }
 
-// report reports a race.
-func (d *Detector) report(e *entry, a *Access, base uint64) {
-	d.told[pairOf(e, a)] = true
+// raceOf is the race of an access to the word at base with an earlier one.
+func raceOf(e *entry, a *Access, base uint64) *Race {
 	off, n := extent(e.mask)
-	d.o.Report(&Race{
+	return &Race{
 		First:  Access{e.tid, e.pc, base + uint64(off), n, e.store, checkpoint.Position{Interval: e.interval, Instr: e.instr}},
 		Second: *a,
-	})
+	}
 }
 
 // makeAtomic makes bytes of a word an atomic variable. Stores to them so far have been releases, though no

@@ -106,7 +106,7 @@ func TestRaces(t *testing.T) {
 
 // TestDeclaredAtomic: a variable that is declared atomic orders by plain instructions.
 func TestDeclaredAtomic(t *testing.T) {
-	d, found := watch(Options{IsAtomic: func(a uint64) bool { return a == 64 }})
+	d, found := watch(Options{IsAtomic: func(r *Race) bool { return r.First.Addr == 64 }})
 	play(d, []step{{2, "store", 128, 4}, {2, "store", 64, 4}, {3, "load", 64, 4}, {3, "load", 128, 4}, {2, "store", 72, 4}, {3, "store", 72, 4}})
 	if len(*found) != 1 || (*found)[0].Second.Addr != 72 {
 		t.Errorf("got %v", *found)

@@ -40,7 +40,9 @@ type place struct {
 	optional bool   // it need not be there
 	at       string // in the script
 	found    atomic.Bool
-	native   func(v *observe.View) // called in place of f, where it is set
+	// native is called in place of f where it is set, and left in place of that of a return, with what the function has returned.
+	native func(v *observe.View)
+	left   func(v *observe.View, c *callRecord, result uint64)
 }
 
 // syscallHook is a set of system calls.

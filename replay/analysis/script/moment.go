@@ -45,7 +45,7 @@ type moment struct {
 
 	signo int32  // signal
 	fault bool   // signal
-	addr  uint64 // signal: of a fault
+	addr  uint64 // signal: of a fault; freed
 
 	access observe.Access // access, race
 	other  starlark.Value // race: the access before
@@ -85,7 +85,7 @@ var attributes map[string]attribute
 var kinds = map[string][]string{
 	"arg": {"call", "return"}, "result": {"return", "syscall"}, "entered": {"return"}, "inlined": {"call"},
 	"name": {"call", "return", "syscall", "signal"}, "number": {"syscall", "signal"}, "args": {"syscall"}, "error": {"syscall"},
-	"text": {"syscall", "signal", "uninit"}, "use": {"uninit"}, "origin": {"uninit"}, "fault": {"signal"}, "address": {"signal", "access", "race"}, "other": {"race"},
+	"text": {"syscall", "signal", "uninit"}, "use": {"uninit"}, "origin": {"uninit"}, "fault": {"signal"}, "address": {"signal", "access", "race", "freed"}, "other": {"race"},
 	"size": {"access", "race"}, "store": {"access", "race"}, "data": {"access"}, "old": {"access"}, "kernel": {"access"}, "new_value": {"access"}, "old_value": {"access"},
 	"ended": {"end"}, "crashed": {"end"}, "problem": {"heap"},
 	"caller": {"call", "return", "line", "exec", "syscall", "signal", "access", "race", "heap"},

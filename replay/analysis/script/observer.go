@@ -240,6 +240,10 @@ func (r *run) returned(v *observe.View, slot uint64) {
 		return
 	}
 	for _, p := range c.returns {
+		if p.left != nil {
+			p.left(v, &c, v.CPU().R[x86.RAX])
+			continue
+		}
 		r.tell(p.f, v, &moment{kind: p.kind, called: p.name, args: c.args, entered: c.at, result: v.CPU().R[x86.RAX]})
 	}
 }

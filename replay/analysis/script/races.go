@@ -11,6 +11,7 @@ import (
 	"go.starlark.net/starlarkstruct"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/replay"
 	"vplay/replay/analysis/race"
 	"vplay/replay/observe"
@@ -25,8 +26,10 @@ import (
 type races struct {
 	r *run
 	f starlark.Callable
-	d *race.Detector
-	v *observe.View // of the callback from the replay that is under way
+	// freed, when set, is called for addresses that were noted; see racesblocks.go.
+	freed starlark.Callable
+	d     *race.Detector
+	v     *observe.View // of the callback from the replay that is under way
 
 	image   int
 	started bool
@@ -34,13 +37,18 @@ type races struct {
 	threads map[checkpoint.TID]*raceThread
 	last    *raceThread
 	handles map[uint64]checkpoint.TID // threads by their thread pointers, which are their pthread_t
+	blocks  raceBlocks
+	atomics map[uint64]atomicKind // by instruction, of the modules that are mapped
+	rust    map[moduleAt]bool     // modules made by rustc
 }
 
 // raceThread is what is known of a thread beyond what the detector knows.
 type raceThread struct {
 	tid checkpoint.TID
-	// Its stack lies from low up to end.
-	low, end uint64
+	// as is the thread that the detector takes it for: of a child of vfork its parent, which waits meanwhile.
+	as int32
+	// Its stack lies from low up to end, and sp is where its stack pointer was at its last access.
+	low, end, sp uint64
 	// unknown says that the thread ran before the recording began. It may have been waiting for anything then.
 	unknown bool
 }
@@ -66,24 +74,25 @@ const (
 	maxCopied    = 256 << 10 // bytes of one call of memcpy or the like that are looked at
 )
 
-// racesBuiltin is races(f).
+// racesBuiltin is races(f, freed=None).
 func (r *run) racesBuiltin() *starlark.Builtin {
 	return starlark.NewBuiltin("races", func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 		x := &races{r: r}
-		if err := starlark.UnpackArgs("races", args, kwargs, "f", &x.f); err != nil {
+		if err := starlark.UnpackArgs("races", args, kwargs, "f", &x.f, "freed?", &x.freed); err != nil {
 			return nil, err
 		}
 		if r.loaded || r.hooks.races != nil {
 			return nil, errors.New("races: it is asked for once, while the script is loaded")
 		}
+		at := r.caller()
 		x.d = race.New(race.Options{Report: x.report, IsAtomic: x.isAtomic})
 		x.reset()
 		r.hooks.races = x
-		at := r.caller()
 		for _, c := range copiers {
 			r.hooks.places = append(r.hooks.places, &place{by: "races", names: c.names, kind: "call", optional: true, at: at,
 				native: func(v *observe.View) { x.copied(v, c.loads, c.stores) }})
 		}
+		x.followBlocks(at)
 		return x, nil
 	})
 }
@@ -111,6 +120,8 @@ var raceMethods = map[string]func(x *races, args starlark.Tuple, kwargs []starla
 	"drop":    byKey("drop", func(d *race.Detector, _ int32, k race.Key) { d.Drop(k) }),
 	"join":    (*races).join,
 	"handle":  (*races).handle,
+	"block":   (*races).block,
+	"note":    (*races).note,
 	"clear":   (*races).clear,
 }
 
@@ -133,7 +144,7 @@ func (x *races) Attr(name string) (starlark.Value, error) {
 
 // AttrNames implements starlark.HasAttrs.
 func (x *races) AttrNames() []string {
-	return []string{"acquire", "clear", "drop", "forgotten", "handle", "join", "release", "several"}
+	return []string{"acquire", "block", "clear", "drop", "forgotten", "handle", "join", "note", "release", "several"}
 }
 
 // byKey makes acquire(thread, address, kind="") and the like.
@@ -150,7 +161,7 @@ func byKey(name string, f func(d *race.Detector, tid int32, k race.Key)) func(x 
 			return nil, fmt.Errorf("%s: %s is no address", name, a)
 		}
 		if x.d.Several() { // with one thread there is nothing to order
-			f(x.d, tid, race.Key{Addr: addr, Kind: kind})
+			f(x.d, x.actor(tid), race.Key{Addr: addr, Kind: kind})
 		}
 		return starlark.None, nil
 	}
@@ -162,7 +173,7 @@ func (x *races) join(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Val
 	if err := starlark.UnpackArgs("join", args, kwargs, "thread", &tid, "child", &child); err != nil {
 		return nil, err
 	}
-	x.d.Join(tid, child)
+	x.d.Join(x.actor(tid), child)
 	return starlark.None, nil
 }
 
@@ -196,7 +207,7 @@ func (x *races) clear(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Va
 // observe has the detector told what it needs.
 func (x *races) observe(ob *observe.Observer) {
 	access, applied, mapped, start := ob.Access, ob.Applied, ob.Mapped, ob.Start
-	ob.AllAccesses = true
+	ob.AllAccesses, ob.Later, ob.NoData = true, true, access == nil && x.r.hooks.uninit == nil
 	ob.Access = func(v *observe.View, a *observe.Access) {
 		x.accessed(v, a)
 		if access != nil {
@@ -210,7 +221,7 @@ func (x *races) observe(ob *observe.Observer) {
 		}
 	}
 	ob.Mapped = func(v *observe.View) (addresses, functions []uint64) {
-		clear(x.pcs[:])
+		x.forgetCode()
 		if mapped != nil {
 			return mapped(v)
 		}
@@ -228,12 +239,20 @@ func (x *races) observe(ob *observe.Observer) {
 func (x *races) reset() {
 	x.d.Reset()
 	x.threads, x.last, x.handles = map[checkpoint.TID]*raceThread{}, nil, map[uint64]checkpoint.TID{}
+	x.rust = map[moduleAt]bool{}
+	x.blocks = raceBlocks{of: map[uint64]raceBlock{}, noted: map[uint64][]uint64{}}
+}
+
+// forgetCode forgets what is known of instructions: there may be others.
+func (x *races) forgetCode() {
+	clear(x.pcs[:])
+	x.atomics = map[uint64]atomicKind{}
 }
 
 // start is called at the start of an interval.
 func (x *races) start(v *observe.View) {
 	x.v = v
-	clear(x.pcs[:])
+	x.forgetCode()
 	if image := x.r.imageOf(v.Position().Interval); image != x.image {
 		x.reset()
 		x.image = image
@@ -253,11 +272,19 @@ func (x *races) start(v *observe.View) {
 		}
 	}
 	x.started = true
+	x.look(v)
+}
+
+// look has accesses told once there is a second thread: what was before it happens before all that it does.
+func (x *races) look(v *observe.View) {
+	if x.d.Several() {
+		v.TellAccesses()
+	}
 }
 
 // add notes a thread.
 func (x *races) add(m *replay.Machine, t *replay.Thread, unknown bool) *raceThread {
-	n := &raceThread{tid: t.TID, unknown: unknown}
+	n := &raceThread{tid: t.TID, as: int32(t.TID), unknown: unknown}
 	sp := t.State.R[x86.RSP]
 	if r, ok := m.Mem.Find(sp); ok {
 		n.low, n.end = r.Start, r.End
@@ -271,6 +298,14 @@ func (x *races) add(m *replay.Machine, t *replay.Thread, unknown bool) *raceThre
 	}
 	x.last = nil
 	return n
+}
+
+// actor returns the thread that the detector takes one for.
+func (x *races) actor(tid int32) int32 {
+	if t := x.threads[checkpoint.TID(tid)]; t != nil {
+		return t.as
+	}
+	return tid
 }
 
 // thread returns the thread that runs.
@@ -303,9 +338,10 @@ func (x *races) accessed(v *observe.View, a *observe.Access) {
 	x.v = v
 	if t.unknown {
 		t.unknown = false
-		x.d.AcquireAll(int32(t.tid))
+		x.d.AcquireAll(t.as)
 	}
 	sp := v.CPU().R[x86.RSP]
+	x.unwind(t, sp)
 	if a.Addr+belowStack >= sp && a.Addr < t.end && sp >= t.low && flags&pcLocks == 0 && !x.d.IsShared(a.Addr) {
 		return
 	}
@@ -313,8 +349,24 @@ func (x *races) accessed(v *observe.View, a *observe.Access) {
 	if p.Step == 0 && p.Instr > 0 { // the instruction is behind it
 		p.Instr--
 	}
-	x.d.Access(&race.Access{TID: int32(t.tid), PC: a.PC, Addr: a.Addr, Size: a.Size, Store: a.Store, At: p}, flags&pcLocks != 0)
+	x.d.Access(&race.Access{TID: t.as, PC: a.PC, Addr: a.Addr, Size: a.Size, Store: a.Store, At: p}, flags&pcLocks != 0)
 }
+
+// unwind forgets what other threads did to frames that the thread has left: others will be there. Returns and pops are accesses.
+func (x *races) unwind(t *raceThread, sp uint64) {
+	was := t.sp
+	if t.sp = sp; sp <= was || was < t.low || sp > t.end || was == 0 {
+		return
+	}
+	for a := was; a < sp; a += shadowStep - a%shadowStep {
+		if x.d.IsShared(a) {
+			x.d.Clear(a, min(sp, a+shadowStep-a%shadowStep))
+		}
+	}
+}
+
+// shadowStep is how far IsShared looks.
+const shadowStep = 512
 
 // copied tells what memcpy and the like, which are in a module that is left out, access for their callers.
 func (x *races) copied(v *observe.View, loads, stores bool) {
@@ -333,7 +385,7 @@ func (x *races) copied(v *observe.View, loads, stores bool) {
 	}
 	t := x.thread(v)
 	n := min(c.R[x86.RDX], maxCopied)
-	a := race.Access{TID: int32(t.tid), PC: pc, Size: int(n), At: v.Position()}
+	a := race.Access{TID: t.as, PC: pc, Size: int(n), At: v.Position()}
 	sp := c.R[x86.RSP]
 	tell := func(addr uint64, store bool) {
 		if addr >= sp && addr < t.end && sp >= t.low && !x.d.IsShared(addr) {
@@ -370,12 +422,20 @@ func (x *races) info(v *observe.View, pc uint64) pcFlags {
 	return i.flags
 }
 
-// isSystemModule reports whether accesses of a module are left out: the C library, its parts, the dynamic
+// allocators are libraries in the place of the C library's malloc, whose blocks are followed by their names all the same.
+var allocators = []string{"libjemalloc", "libtcmalloc", "libmimalloc"}
+
+// isSystemModule reports whether accesses of a module are left out: the C library, its parts, other allocators, the dynamic
 // linker and the kernel's vDSO synchronise by means of their own.
 func isSystemModule(file string) bool {
 	name := path.Base(file)
 	if name == "linux-vdso.so.1" || name == "[vdso]" {
 		return true
+	}
+	for _, lib := range allocators {
+		if strings.HasPrefix(name, lib) && strings.Contains(name, ".so") {
+			return true
+		}
 	}
 	for _, lib := range []string{"ld-linux", "ld-musl", "ld", "libc", "libpthread", "librt", "libdl", "libc.musl"} {
 		rest, ok := strings.CutPrefix(name, lib)
@@ -402,10 +462,16 @@ func (x *races) applied(v *observe.View, e *checkpoint.Event) {
 	if e.Kind != checkpoint.EventThread || e.Thread != checkpoint.ThreadStart {
 		return
 	}
+	if e.Flags&abi.CLONE_VFORK != 0 {
+		n := *x.thread(v)
+		n.tid, n.unknown = e.TID, false
+		x.threads[e.TID], x.last = &n, nil
+		return
+	}
 	threads := v.Machine().Threads()
 	for i := range threads {
 		if t := &threads[i]; t.TID == e.TID {
-			x.d.Fork(int32(v.TID()), int32(t.TID))
+			x.d.Fork(x.actor(int32(v.TID())), int32(t.TID))
 			n := x.add(v.Machine(), t, false)
 			// The C library hands stacks of threads that have ended out again, without a word.
 			sp := t.State.R[x86.RSP]
@@ -414,6 +480,7 @@ func (x *races) applied(v *observe.View, e *checkpoint.Event) {
 			}
 		}
 	}
+	x.look(v)
 }
 
 // report calls the script with a race.

@@ -116,3 +116,15 @@ func TestSpans(t *testing.T) {
 		t.Error("a block beyond the end of the address space")
 	}
 }
+
+// TestSystemModules: which modules races(f) leaves out.
+func TestSystemModules(t *testing.T) {
+	for file, want := range map[string]bool{
+		"/lib/libc.so.6": true, "/lib/libc-2.31.so": true, "/lib64/ld-linux-x86-64.so.2": true, "linux-vdso.so.1": true, "/usr/lib/libjemalloc.so.2": true, "/usr/lib/libtcmalloc_minimal.so.4": true,
+		"/usr/lib/libcurl.so.4": false, "/usr/bin/libc": false, "/usr/lib/libstdc++.so.6": false, "/usr/bin/jemalloc.sh": false,
+	} {
+		if got := isSystemModule(file); got != want {
+			t.Errorf("%s: %t, want %t", file, got, want)
+		}
+	}
+}
