@@ -296,7 +296,8 @@ func (t *Engine) After(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 	}
 	t.Pending = false
 	var seen []dataflow.Access
-	if t.spy.IsOn() {
+	isSpied := t.spy.IsOn()
+	if isSpied {
 		seen = t.spy.End(c)
 	}
 	switch e {
@@ -311,7 +312,7 @@ func (t *Engine) After(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 	case k.saves || k.restores:
 	case k.Repeats:
 		t.repeated(c, in, k)
-	case k.Spied:
+	case isSpied:
 		t.spied(k, seen)
 	}
 	t.todo.commit(t)

@@ -19,7 +19,7 @@ type rule func(s *step) bool
 
 // ruleOf returns the rule of an instruction, nil where there is none.
 func ruleOf(k *instruction, row *x86.Row) rule {
-	if k.Inst.Flags&x86.InstEVEX != 0 || len(k.args) == 0 {
+	if len(k.args) == 0 {
 		return nil
 	}
 	for _, a := range k.args {
