@@ -75,6 +75,7 @@ type Engine struct {
 	from  [2]uint64 // RSI and RDI before a string instruction
 	saved map[uint64]*[32]vector
 	moves *mover
+	ahead *ahead
 	share bool // memory has pages with several addresses
 	err   error
 	calls map[checkpoint.TID]*[6]uint64
