@@ -33,6 +33,7 @@ var misuses = []struct {
 	{"over-strlen", "overflow", "read", 0, 20, 20, "MADE", ""}, // how many depends on what is behind
 	{"over-copy", "overflow", "write", 16, 20, 20, "MADE", ""},
 	{"under-read", "underflow", "read", 1, -1, 24, "MADE", ""},
+	{"under-apart", "underflow", "read", 1, -1, 1500, "MADE", ""},
 	{"new-over", "overflow", "write", 8, 24, 24, "NEW", ""},
 	{"calloc-over", "overflow", "read", 1, 21, 21, "CALLOC", ""},
 	{"aligned-over", "overflow", "read", 1, 100, 100, "ALIGNED", ""},
@@ -151,5 +152,37 @@ func TestHeapScriptSilent(t *testing.T) {
 				t.Errorf("%v:\n%s", args, said)
 			}
 		})
+	}
+}
+
+// TestHeapRealProgram: sgitopnm of netpbm writes behind a block when a row of an SGI image takes more than twice its width in the file (11.01.00, Debian's
+// 2:11.01.00-2). The script tells the same instruction as memcheck, and nothing else.
+func TestHeapRealProgram(t *testing.T) {
+	t.Parallel()
+	need.Recorder(t)
+	need.Program(t, "valgrind")
+	dir := t.TempDir()
+	picture := filepath.Join(dir, "a.sgi")
+	const width, row = 30, 66 // 62 fit
+	data := make([]byte, 512, 512+8+row)
+	copy(data, "\x01\xda\x01\x01\x00\x02") // of bytes, compressed, of two dimensions
+	data[7], data[9], data[11], data[19] = width, 1, 1, 255
+	data = append(data, 0, 0, 2, 8, 0, 0, 0, row) // where the row begins, and how long it is
+	data = append(data, width, 'A')               // one run
+	if err := os.WriteFile(picture, append(data, make([]byte, row-2)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := []string{need.Program(t, "sgitopnm"), picture}
+	want := pageOffsets(t, command)
+	rec := filepath.Join(dir, "rec.vplay")
+	if out, err := exec.CommandContext(limited(t, time.Minute), vplayd, append([]string{"record", "-q", "--slim", "never", "--keep", "always", "-o", rec, "--"}, command...)...).CombinedOutput(); err != nil {
+		t.Fatalf("record: %v\n%s", err, out)
+	}
+	rows, said := heapRows(t, "heap", rec)
+	if len(want) != 1 || len(rows) != 1 || rows[0].PC%4096 != want[0] {
+		t.Fatalf("memcheck has %#x, the script:\n%s", want, said)
+	}
+	if r := rows[0]; r.Kind != "overflow" || r.Access != "write" || r.Size != 2 || r.Block.Offset != 124 || r.Block.Size != 124 {
+		t.Errorf("%+v", r)
 	}
 }
