@@ -312,3 +312,25 @@ func (d *decoder) present(r *Row, in *Inst) {
 // MemorySize returns the size in bytes of the memory operand of an instruction of r whose
 // prefix is e: a displacement of 8 bits counts in units of it.
 func (r *Row) MemorySize(e EVEX) int { return r.evex.memory(e) }
+
+// VectorShape says what an EVEX form works on.
+type VectorShape struct {
+	Length   int // bytes of the vectors
+	Element  int // bytes of an element that a mask selects, 0 where none does
+	Elements int // that the mask has a bit for
+	Memory   int // bytes of the memory operand
+	// Zeroes says that elements that the mask leaves out become zero, Broadcasts that memory has one element for all.
+	Zeroes, Broadcasts bool
+}
+
+// VectorShape returns the shape of an EVEX form that is emulated.
+func (in *Inst) VectorShape() VectorShape {
+	f := &tablesVar.rows[in.Row].evex
+	s := VectorShape{Length: 8 * in.vectorLength(), Element: int(f.elem), Memory: f.memory(in.EVEX), Zeroes: in.EVEX.zeroes()}
+	s.Elements = s.Length / int(max(f.unit, f.elem))
+	if f.tuple == tupleFixed && f.elem != 0 {
+		s.Elements = s.Length / int(f.elem)
+	}
+	s.Broadcasts = in.EVEX.broadcasts() && in.Flags&InstMem != 0 && f.flags&evexBroadcast != 0
+	return s
+}

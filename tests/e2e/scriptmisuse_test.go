@@ -33,6 +33,7 @@ var misuses = []struct {
 	{"over-strlen", "overflow", "read", 0, 20, 20, "MADE", ""}, // how many depends on what is behind
 	{"over-copy", "overflow", "write", 16, 20, 20, "MADE", ""},
 	{"under-read", "underflow", "read", 1, -1, 24, "MADE", ""},
+	{"under-apart", "underflow", "read", 1, -1, 1500, "MADE", ""},
 	{"new-over", "overflow", "write", 8, 24, 24, "NEW", ""},
 	{"calloc-over", "overflow", "read", 1, 21, 21, "CALLOC", ""},
 	{"aligned-over", "overflow", "read", 1, 100, 100, "ALIGNED", ""},
@@ -149,6 +150,55 @@ func TestHeapScriptSilent(t *testing.T) {
 			}
 			if rows, said := heapRows(t, "heap", rec); len(rows) > 0 {
 				t.Errorf("%v:\n%s", args, said)
+			}
+		})
+	}
+}
+
+// TestHeapRealProgram has the script heap and memcheck look at mistakes of programs of Debian 12: sgitopnm of netpbm writes behind a block when a row of an SGI
+// image takes more than twice its width in the file (2:11.01.00-2), and the awk of busybox goes on with a field when it has moved all of
+// them (1:1.35.0-4). The script tells the same instruction as memcheck.
+func TestHeapRealProgram(t *testing.T) {
+	t.Parallel()
+	need.Recorder(t)
+	need.Program(t, "valgrind")
+	picture := filepath.Join(t.TempDir(), "a.sgi")
+	const width, row = 30, 66 // 62 fit
+	data := make([]byte, 512, 512+8+row)
+	copy(data, "\x01\xda\x01\x01\x00\x02") // compressed, of bytes, of two dimensions
+	data[7], data[9], data[11], data[19] = width, 1, 1, 255
+	data = append(data, 0, 0, 2, 8, 0, 0, 0, row) // where the row begins, and how long it is
+	data = append(data, width, 'A')               // one run
+	if err := os.WriteFile(picture, append(data, make([]byte, row-2)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		command      []string
+		kind, access string
+		size         int // bytes that are accessed
+		offset       int // in the block
+		length       int // of the block
+		isOnly       bool
+	}{
+		{[]string{"sgitopnm", picture}, "overflow", "write", 2, 124, 124, true},
+		// What comes behind the first use depends on what the allocator has put there.
+		{[]string{"busybox", "awk", "BEGIN { $1 = $4444 }"}, "use after free", "read", 4, 0, 512, false},
+	} {
+		t.Run(c.command[0], func(t *testing.T) {
+			t.Parallel()
+			c.command[0] = need.Program(t, c.command[0])
+			want := pageOffsets(t, c.command)
+			rec := filepath.Join(t.TempDir(), "rec.vplay")
+			out, _ := exec.CommandContext(limited(t, time.Minute), vplayd, append([]string{"record", "-q", "--slim", "never", "--keep", "always", "-o", rec, "--"}, c.command...)...).CombinedOutput()
+			if _, err := os.Stat(rec); err != nil { // the allocator may end it
+				t.Fatalf("nothing was recorded: %s", out)
+			}
+			rows, said := heapRows(t, "heap", rec)
+			if len(want) == 0 || len(rows) == 0 || rows[0].PC%4096 != want[0] || c.isOnly && len(rows) != len(want) {
+				t.Fatalf("memcheck has %#x, the script:\n%s", want, said)
+			}
+			if r := rows[0]; r.Kind != c.kind || r.Access != c.access || r.Size != c.size || r.Block.Offset != c.offset || r.Block.Size != c.length {
+				t.Errorf("%+v, want %+v", r, c)
 			}
 		})
 	}

@@ -51,6 +51,16 @@ static void innocent(void) {
 	}
 }
 
+// Reads words that have a byte of a block, as compilers' own strlen does.
+static void words(void) {
+	for (size_t n = 1; n < 50; n++) {
+		char *p = make(n);
+		for (size_t i = 0; i < n; i += 4)
+			sink += *(volatile int *)(p + i);
+		free(p);
+	}
+}
+
 __attribute__((noinline)) static void misuse(const char *how) {
 	char text[64] = {0};
 	void *aligned = NULL;
@@ -95,6 +105,14 @@ __attribute__((noinline)) static void misuse(const char *how) {
 	} else if (!strcmp(how, "under-read")) {
 		char *p = make(24);
 		sink = ((volatile char *)p)[-1]; // BUG under-read
+	} else if (!strcmp(how, "under-apart")) { // no register has the block's address, and the block in front ends far away
+		make(1002);
+		char *p = make(1500) - 1;
+		__asm__ volatile("xor %%eax, %%eax\n\txor %%ecx, %%ecx\n\txor %%edx, %%edx\n\txor %%esi, %%esi\n\txor %%edi, %%edi"
+				 : "+b"(p) : : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11");
+		sink = *(volatile char *)p; // BUG under-apart
+	} else if (!strcmp(how, "not")) {
+		words();
 	} else if (!strcmp(how, "new-over")) {
 		long *p = new long[3]; // NEW
 		((volatile long *)p)[3] = 0x21; // BUG new-over

@@ -1,5 +1,5 @@
 // Uses of bytes that were never written, one for each argument; the lines that use them
-// are marked. With "copy" and "clean" there is none: what is undefined is only moved.
+// are marked. With "copy", "clean" and "swapped" there is none: what is undefined is only moved, or decides nothing.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +121,31 @@ APART static int text(void)
     return (int)strlen(p); // use: text
 }
 
+// An x87 register that is loaded with what nobody has written, beside one that is defined.
+APART static int number(void)
+{
+    long double *list = malloc(2 * sizeof *list);
+    HIDE(list);
+    list[0] = 1.5L;
+    long double known = list[0] * 2, other = list[1] * 2;
+    if (known > 2)
+        EFFECT();
+    if (other > 2) // use: number
+        EFFECT();
+    free(list);
+    return 0;
+}
+
+// What compilers make of "known && unknown": the jump on what is undefined decides nothing when known is 0.
+APART static int swapped(int known)
+{
+    int *unknown = malloc(32);
+    HIDE(unknown);
+    __asm__ volatile("cmpl $16, %0\n\tjne 1f\n\ttestl %1, %1\n\tje 1f\n\tnop\n1:" : : "m"(*unknown), "r"(known) : "cc"); // use: both
+    free(unknown);
+    return 0;
+}
+
 // What is behind the end of a string, of a structure and of a bit field is undefined and decides nothing.
 APART static int clean(void)
 {
@@ -172,6 +197,10 @@ int main(int argc, char **argv)
         r = grown();
     else if (!strcmp(which, "text"))
         r = text();
+    else if (!strcmp(which, "number"))
+        r = number();
+    else if (!strcmp(which, "swapped") || !strcmp(which, "both"))
+        r = swapped(!strcmp(which, "both"));
     else
         r = clean();
     sink = (char)r;

@@ -259,7 +259,7 @@ func (c *compiler) isZero() bool {
 	case "XOR", "SUB":
 		return in.Reg == in.RM && len(c.row.Operands) == 2 && c.row.Dirs[1]&x86.DirRead != 0
 	case "PXOR", "XORPS", "XORPD", "PSUBB", "PSUBW", "PSUBD", "PSUBQ":
-		if in.Flags&x86.InstEVEX != 0 {
+		if in.Flags&x86.InstEVEX != 0 || c.row.Operands[0] == "mm" { // the other registers of MMX are the same part
 			return false
 		}
 		if in.Flags&x86.InstVEX != 0 {

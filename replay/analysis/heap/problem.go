@@ -74,7 +74,7 @@ func (th *thread) isInside() bool { return th != nil && len(th.calls) > 0 }
 // accessed. Such a load cannot fault where that byte does not, and compilers and libraries make them
 // and ignore the rest, as they may; memcheck allows them, too (--partial-loads-ok).
 func (t *Tracker) isPartial(a *observe.Access) bool {
-	if a.Store || a.Size < 8 || a.Size > 64 || a.Size&(a.Size-1) != 0 || a.Addr&uint64(a.Size-1) != 0 || t.copies.has(a.PC) {
+	if a.Store || a.Size < 4 || a.Size > 64 || a.Size&(a.Size-1) != 0 || a.Addr&uint64(a.Size-1) != 0 || t.copies.has(a.PC) {
 		return false
 	}
 	return !t.isMarked(a.Addr, a.Addr+uint64(a.Size))
@@ -154,7 +154,7 @@ func (t *Tracker) explain(v *observe.View, p *Problem) bool {
 		}
 	}
 	switch {
-	case front != nil && (behind == nil || isMeant(v, front, behind)):
+	case front != nil && (behind == nil || isMeant(v, p, front, behind)):
 		p.Kind, p.Block = Underflow, front
 		return true
 	case behind != nil:
@@ -171,8 +171,9 @@ func (t *Tracker) explain(v *observe.View, p *Problem) bool {
 	return false
 }
 
-// isMeant reports whether an access between two blocks is by a pointer to front: a register has that, and none leads to behind.
-func isMeant(v *observe.View, front, behind *Block) bool {
+// isMeant reports whether an access between two blocks is by a pointer to front: a register has that, and none leads to behind. Where
+// none leads to either it is the nearer one.
+func isMeant(v *observe.View, p *Problem, front, behind *Block) bool {
 	isMeant := false
 	for _, r := range v.CPU().R {
 		if r-behind.Addr <= behind.Size {
@@ -180,7 +181,7 @@ func isMeant(v *observe.View, front, behind *Block) bool {
 		}
 		isMeant = isMeant || r == front.Addr
 	}
-	return isMeant
+	return isMeant || front.Addr-p.Addr < p.Addr-(behind.Addr+behind.Size)
 }
 
 // Applied is to be called behind each event: it looks at what a system call reads and writes, and at faults.

@@ -75,6 +75,7 @@ type Engine struct {
 	from  [2]uint64 // RSI and RDI before a string instruction
 	saved map[uint64]*[32]vector
 	moves *mover
+	ahead *ahead
 	share bool // memory has pages with several addresses
 	err   error
 	calls map[checkpoint.TID]*[6]uint64
@@ -296,7 +297,8 @@ func (t *Engine) After(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 	}
 	t.Pending = false
 	var seen []dataflow.Access
-	if t.spy.IsOn() {
+	isSpied := t.spy.IsOn()
+	if isSpied {
 		seen = t.spy.End(c)
 	}
 	switch e {
@@ -311,7 +313,7 @@ func (t *Engine) After(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 	case k.saves || k.restores:
 	case k.Repeats:
 		t.repeated(c, in, k)
-	case k.Spied:
+	case isSpied:
 		t.spied(k, seen)
 	}
 	t.todo.commit(t)

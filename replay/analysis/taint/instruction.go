@@ -19,7 +19,8 @@ type instruction struct {
 	isJump   bool   // a conditional jump
 	saves    bool   // XSAVE and the like
 	restores bool
-	keeps    bool // it may leave the whole of its destination as it was
+	keeps    bool  // it may leave the whole of its destination as it was
+	wide     *wide // of AVX-512, where there is a rule
 }
 
 func compile(pc uint64, in *x86.Inst, frame bool) *instruction {
@@ -48,8 +49,20 @@ func compile(pc uint64, in *x86.Inst, frame bool) *instruction {
 	}
 	k.touch = all.Summary()
 	k.isPlain = !k.Repeats && !k.Spied && !k.Indirect && !k.saves && !k.restores
-	if k.isPlain && e.Read.Parts&x86.PartX87 == 0 {
+	k.findRule(row, e.Read.Parts&x86.PartX87 != 0)
+	return k
+}
+
+// findRule finds the instruction's rule.
+func (k *instruction) findRule(row *x86.Row, isX87 bool) {
+	switch isWide := k.Inst.Flags&x86.InstEVEX != 0 || row.File == "opmask"; {
+	case isX87:
+		k.rule = x87RuleOf(k, row)
+	case isWide && !row.Attr("refuse"):
+		if k.wide = wideOf(k, row); k.wide != nil {
+			k.rule = useWide
+		}
+	case k.isPlain && !isWide:
 		k.rule = ruleOf(k, row)
 	}
-	return k
 }

@@ -50,18 +50,7 @@ const moverCode = 0x10_0000
 
 // moveRule is the rule of instructions whose results are bits of their operands.
 func moveRule(s *step) bool {
-	t := s.t
-	if t.moves == nil {
-		t.moves = &mover{}
-		t.moves.cpu = x86.New(t.moves, s.c.ID)
-	}
-	v := t.moves
-	v.code = v.code[:cap(v.code)]
-	if len(v.code) < 15 {
-		v.code = make([]byte, 15)
-	}
-	n, _ := s.c.Bus.Fetch(s.c.RIP, v.code[:s.in.Len])
-	v.code = v.code[:n]
+	v := s.mover()
 	c := v.cpu
 	c.RIP, c.RepIter, v.isSet = moverCode, 0, false
 	for _, r := range []uint8{s.in.Base, s.in.Index} {
@@ -74,6 +63,23 @@ func moveRule(s *step) bool {
 	}
 	s.taken(c)
 	return true
+}
+
+// mover returns the mover, with the instruction as its code.
+func (s *step) mover() *mover {
+	t := s.t
+	if t.moves == nil {
+		t.moves = &mover{}
+		t.moves.cpu = x86.New(t.moves, s.c.ID)
+	}
+	v := t.moves
+	v.code = v.code[:cap(v.code)]
+	if len(v.code) < 15 {
+		v.code = make([]byte, 15)
+	}
+	n, _ := s.c.Bus.Fetch(s.c.RIP, v.code[:s.in.Len])
+	v.code = v.code[:n]
+	return v
 }
 
 // give puts the marks in the place of data. It is false where what controls the move is marked.

@@ -17,9 +17,11 @@ type vector [8]uint64
 type regs struct {
 	r    [16]uint64
 	v    [32]vector
-	flag uint64 // bits of RFLAGS
-	misc uint64 // bits of dataflow.MiscWord from PartMask on: a part is marked or not
-	sum  uint64 // as dataflow.RegSet.Summary: which registers have a mark
+	flag uint64    // bits of RFLAGS
+	misc uint64    // bits of dataflow.MiscWord from PartMask on: a part is marked or not
+	k    [8]uint64 // mask registers; misc says which have a mark
+	x87  x87Marks  // misc says whether anything there has a mark
+	sum  uint64    // as dataflow.RegSet.Summary: which registers have a mark
 
 	rTag    [16]Tag
 	vTag    [32]Tag
@@ -31,7 +33,7 @@ type regs struct {
 const (
 	sumVector = 16
 	sumFlags  = 1 << 48
-	sumMisc   = 1 << 49
+	sumMisc   = 49 // seven: one for each further byte of dataflow.MiscWord
 )
 
 // spread makes eight bits for each bit of the lowest byte of b.
@@ -123,12 +125,53 @@ func (g *regs) setFlags(mask, marks uint64, tag Tag) {
 	g.note(sumFlags, g.flag != 0)
 }
 
+// setMisc marks whole parts of dataflow.MiscWord, or takes their marks away.
 func (g *regs) setMisc(mask, marks uint64, tag Tag) {
+	for i := range g.k {
+		if bit := uint64(1) << (dataflow.PartMask + i); mask&bit != 0 {
+			g.k[i] = -(marks & bit >> (dataflow.PartMask + i))
+		}
+	}
+	if mask&(1<<dataflow.PartX87) != 0 {
+		g.x87 = x87Marks{}
+		if marks&(1<<dataflow.PartX87) != 0 {
+			g.x87.all(tag)
+		}
+	}
+	g.noteMisc(mask, marks, tag)
+}
+
+// noteMisc notes which parts have a mark.
+func (g *regs) noteMisc(mask, marks uint64, tag Tag) {
 	g.misc = g.misc&^mask | marks&mask
 	if marks != 0 {
 		g.miscTag = tag
 	}
-	g.note(sumMisc, g.misc != 0)
+	for at := sumMisc; at < 56; at++ {
+		g.note(1<<at, g.misc>>(8*(at-48))&0xff != 0)
+	}
+}
+
+// setMask marks bits of a mask register.
+func (g *regs) setMask(r uint8, marks uint64, tag Tag) {
+	g.k[r] = marks
+	bit := uint64(1) << (dataflow.PartMask + r)
+	if marks != 0 {
+		g.noteMisc(bit, bit, tag)
+	} else {
+		g.noteMisc(bit, 0, tag)
+	}
+}
+
+// setX87 sets the marks of the x87 unit.
+func (g *regs) setX87(x *x87Marks) {
+	g.x87 = *x
+	const bit = 1 << dataflow.PartX87
+	if tag, has := x.any(); has {
+		g.noteMisc(bit, bit, tag)
+	} else {
+		g.noteMisc(bit, 0, 0)
+	}
 }
 
 func (g *regs) note(bit uint64, has bool) {

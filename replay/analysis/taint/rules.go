@@ -19,11 +19,11 @@ type rule func(s *step) bool
 
 // ruleOf returns the rule of an instruction, nil where there is none.
 func ruleOf(k *instruction, row *x86.Row) rule {
-	if k.Inst.Flags&x86.InstEVEX != 0 || len(k.args) == 0 {
+	if len(k.args) == 0 {
 		return nil
 	}
 	for _, a := range k.args {
-		if a.IsOther && !a.IsImmediate {
+		if a.IsOther && !a.IsImmediate && k.mnemonic != "LEA" { // whose address is no operand in memory
 			return nil
 		}
 	}
@@ -49,7 +49,7 @@ var integerRules = map[string]rule{
 	"SHL": shiftRule, "SHR": shiftRule, "SAR": shiftRule, "SHLX": shiftRule, "SHRX": shiftRule, "SARX": shiftRule,
 	"IMUL": productRule, "LEA": leaRule, "BSF": scanRule, "TZCNT": scanRule, "BSR": scanRule, "LZCNT": scanRule, "BT": bitRule,
 	"BZHI": lowRule, "ANDN": andnRule, "BLSI": lowestRule, "BLSR": lowestRule, "BLSMSK": lowestRule,
-	"BSWAP": moveRule, "MOVBE": moveRule,
+	"BSWAP": moveRule, "MOVBE": moveRule, "CBW": extendRule, "CWD": signRule, "ROL": rotateRule, "ROR": rotateRule, "RORX": rotateRule,
 }
 
 func integerRule(k *instruction, row *x86.Row) rule {
@@ -463,5 +463,60 @@ func setRule(s *step) bool {
 		marks = 1
 	}
 	s.result(marks)
+	return true
+}
+
+// extendRule is that of CBW, CWDE and CDQE: the lower half, and its sign.
+func extendRule(s *step) bool {
+	half := 4 * uint(s.k.args[0].Size)
+	m := s.bits(0).marks & (1<<half - 1)
+	if m>>(half-1)&1 != 0 {
+		m |= ^uint64(0) << half
+	}
+	s.result(m)
+	return true
+}
+
+// signRule is that of CWD, CDQ and CQO, which make RDX of the sign.
+func signRule(s *step) bool {
+	w := generalWrite{r: x86.RDX, mask: s.mask()}
+	if s.bits(0).marks&(w.mask^w.mask>>1) != 0 {
+		w.marks = w.mask
+	}
+	if s.k.args[0].Size == 4 {
+		w.mask = ^uint64(0)
+	}
+	s.t.todo.general = append(s.t.todo.general, w)
+	return true
+}
+
+// rotateRule moves the marks as the bits. A marked count marks all.
+func rotateRule(s *step) bool {
+	src, count := 0, 1
+	if len(s.k.args) == 3 { // RORX
+		src, count = 1, 2
+	}
+	a, m := s.bits(src), s.mask()
+	limit, width := uint64(31), 8*uint64(s.k.args[0].Size)
+	if width == 64 {
+		limit = 63
+	}
+	n := operandBits{value: 1}
+	if row := &x86.Rows()[s.in.Row]; row.Operands[count] != "one" {
+		n = s.bits(count)
+	}
+	if n.marks&limit != 0 {
+		return false
+	}
+	shift := n.value & limit
+	isZero := shift == 0
+	if shift %= width; s.k.mnemonic != "ROL" {
+		shift = (width - shift) % width
+	}
+	marks := a.marks & m
+	s.result((marks<<shift | marks>>(width-shift)) & m)
+	if src == 0 && !isZero {
+		s.setFlags(x86.FlagCF|x86.FlagOF, marks != 0)
+	}
 	return true
 }

@@ -31,6 +31,8 @@ func (s *step) wrote(tag Tag) {
 type pending struct {
 	general []generalWrite
 	vectors []vectorWrite
+	masks   []maskWrite
+	x87     *x87Marks
 	flags   [2]uint64 // which, and which of them are marked
 	misc    [2]uint64
 	stores  []storeWrite
@@ -50,6 +52,11 @@ type vectorWrite struct {
 	mask, marks vector
 }
 
+type maskWrite struct {
+	r     uint8
+	marks uint64
+}
+
 type storeWrite struct {
 	a     uint64
 	n     int
@@ -57,8 +64,8 @@ type storeWrite struct {
 }
 
 func (p *pending) reset() {
-	p.general, p.vectors, p.stores = p.general[:0], p.vectors[:0], p.stores[:0]
-	p.flags, p.misc, p.tag, p.saved, p.restore = [2]uint64{}, [2]uint64{}, 0, nil, nil
+	p.general, p.vectors, p.masks, p.stores = p.general[:0], p.vectors[:0], p.masks[:0], p.stores[:0]
+	p.flags, p.misc, p.tag, p.x87, p.saved, p.restore = [2]uint64{}, [2]uint64{}, 0, nil, nil, nil
 }
 
 // commit makes it so.
@@ -71,6 +78,12 @@ func (p *pending) commit(t *Engine) {
 	for i := range p.vectors {
 		w := &p.vectors[i]
 		g.setVector(w.v, &w.mask, &w.marks, p.tag)
+	}
+	for i := range p.masks {
+		g.setMask(p.masks[i].r, p.masks[i].marks, p.tag)
+	}
+	if p.x87 != nil {
+		g.setX87(p.x87)
 	}
 	if p.flags[0] != 0 {
 		g.setFlags(p.flags[0], p.flags[1], p.tag)
@@ -98,6 +111,11 @@ func (p *pending) isMarked() bool {
 	if p.flags[1]|p.misc[1] != 0 {
 		return true
 	}
+	if p.x87 != nil {
+		if _, has := p.x87.any(); has {
+			return true
+		}
+	}
 	for i := range p.general {
 		if p.general[i].marks != 0 {
 			return true
@@ -105,6 +123,11 @@ func (p *pending) isMarked() bool {
 	}
 	for i := range p.vectors {
 		if p.vectors[i].marks != (vector{}) {
+			return true
+		}
+	}
+	for i := range p.masks {
+		if p.masks[i].marks != 0 {
 			return true
 		}
 	}
@@ -134,6 +157,14 @@ func (t *Engine) slow(c *x86.CPU, in *x86.Inst, k *instruction) {
 		t.Pending = true
 		return
 	}
+	if k.Spied && k.rule != nil && !(isAddress && t.o.Addresses) {
+		s.at[0] = t.key(c.Address(in))
+		if k.rule(s) {
+			s.finish()
+			return
+		}
+		t.todo.reset()
+	}
 	if k.Spied {
 		t.spy.Begin(c)
 		s.tag = tag
@@ -152,6 +183,12 @@ func (t *Engine) slow(c *x86.CPU, in *x86.Inst, k *instruction) {
 			s.generic()
 		}
 	}
+	s.finish()
+}
+
+// finish has what was found out take effect behind the instruction.
+func (s *step) finish() {
+	t := s.t
 	t.todo.tag = s.tag
 	t.Pending = true
 	if t.o.Wrote != nil && t.todo.isMarked() {

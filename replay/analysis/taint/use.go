@@ -42,7 +42,7 @@ func (t *Engine) checkJump(c *x86.CPU, in *x86.Inst, k *instruction) {
 	g := &t.cur.regs
 	switch {
 	case k.mnemonic[0] == 'J' && k.mnemonic[1] != 'R' && k.mnemonic != "JECXZ":
-		if g.flag != 0 && isOpen(in.Opc&15, c.Flags(), g.flag) && t.tell(&Use{Kind: Branch, PC: c.RIP, Tag: g.flagTag}) {
+		if g.flag != 0 && isOpen(in.Opc&15, c.Flags(), g.flag) && !t.decidesNothing(c, in) && t.tell(&Use{Kind: Branch, PC: c.RIP, Tag: g.flagTag}) {
 			g.setFlags(^uint64(0), 0, 0)
 		}
 	default: // LOOP and JRCXZ: the count, and ZF

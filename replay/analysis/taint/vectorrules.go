@@ -13,17 +13,14 @@ import (
 // vectorRule returns the rule of an instruction that has vector registers.
 func vectorRule(k *instruction) rule {
 	m := k.mnemonic
-	switch m {
-	case "PAND", "ANDPS", "ANDPD":
-		return vectorBits(func(a, b, x, y uint64) uint64 { return a&b | a&y | b&x })
-	case "PANDN", "ANDNPS", "ANDNPD":
-		return vectorBits(func(a, b, x, y uint64) uint64 { return a&b | a&y | b&^x })
-	case "POR", "ORPS", "ORPD":
-		return vectorBits(func(a, b, x, y uint64) uint64 { return a&b | a&^y | b&^x })
-	case "PXOR", "XORPS", "XORPD":
-		return vectorBits(func(a, b, _, _ uint64) uint64 { return a | b })
-	case "PTEST":
+	if f := bitsRules[m]; f != nil {
+		return vectorBits(f)
+	}
+	if m == "PTEST" {
 		return testRule
+	}
+	if f := convertRuleOf(m); f != nil {
+		return f
 	}
 	if moves[m] || (m == "MOVSS" || m == "MOVSD") && k.Inst.Flags&x86.InstMem == 0 {
 		return moveRule
@@ -31,8 +28,8 @@ func vectorRule(k *instruction) rule {
 	if isShift(k) {
 		return moveRule
 	}
-	if f, ok := laneRules[strings.TrimRight(m, "BWDQ")]; ok {
-		if n := laneSize(m); n > 0 {
+	if n := laneSize(m); n > 0 {
+		if f, ok := laneRules[m[:len(m)-1]]; ok {
 			return lanes(n, f)
 		}
 	}
@@ -98,8 +95,22 @@ func (s *step) vectorResult(marks vector) {
 	s.t.todo.vectors = append(s.t.todo.vectors, vectorWrite{a.Reg, mask, marks})
 }
 
-// vectorBits is the rule of bitwise operations: of marks a and b and values x and y.
-func vectorBits(f func(a, b, x, y uint64) uint64) rule {
+// bitsRule says which bits of a bitwise operation depend on marks: a and b are the marks, x and y the values.
+type bitsRule func(a, b, x, y uint64) uint64
+
+func andBits(a, b, x, y uint64) uint64  { return a&b | a&y | b&x }
+func andnBits(a, b, x, y uint64) uint64 { return a&b | a&y | b&^x }
+func orBits(a, b, x, y uint64) uint64   { return a&b | a&^y | b&^x }
+func xorBits(a, b, _, _ uint64) uint64  { return a | b }
+
+// bitsRules are those of bitwise operations, without the letter of the size that EVEX forms have.
+var bitsRules = map[string]bitsRule{
+	"PAND": andBits, "ANDPS": andBits, "ANDPD": andBits, "PANDN": andnBits, "ANDNPS": andnBits, "ANDNPD": andnBits,
+	"POR": orBits, "ORPS": orBits, "ORPD": orBits, "PXOR": xorBits, "XORPS": xorBits, "XORPD": xorBits,
+}
+
+// vectorBits is the rule of bitwise operations.
+func vectorBits(f bitsRule) rule {
 	return func(s *step) bool {
 		i, j := s.two()
 		a, x := s.operand(i)
@@ -205,7 +216,7 @@ func testRule(s *step) bool {
 }
 
 // floatNames are the instructions of floating point with two sources of lanes each.
-var floatNames = map[string]bool{"ADD": true, "SUB": true, "MUL": true, "DIV": true, "MIN": true, "MAX": true, "SQRT": true}
+var floatNames = map[string]bool{"ADD": true, "SUB": true, "MUL": true, "DIV": true, "MIN": true, "MAX": true, "SQRT": true, "CMP": true}
 
 // floatLane returns the size of the lanes of an arithmetic instruction of floating point.
 func floatLane(m string) (n int, ok bool) {
