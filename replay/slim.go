@@ -194,6 +194,9 @@ func (sl *slimmer) isDone(i *checkpoint.IntervalInfo) bool {
 func (sl *slimmer) replayAll(ctx context.Context, ids []uint32) error {
 	switch {
 	case sl.o.FirstLoads && sl.o.Length > 0:
+		if err := sl.learn(ctx, ids); err != nil {
+			return err
+		}
 		return sl.replayJoined(ctx, ids)
 	case sl.o.FirstLoads:
 		return sl.replayNoting(ctx, ids)

@@ -69,11 +69,9 @@ func (sl *slimmer) learn(ctx context.Context, ids []uint32) error {
 	return nil
 }
 
-// replayJoined is replayNoting for intervals of which some are joined first. What does not replay when it is joined stays apart.
+// replayJoined is replayNoting for intervals of which some have been chosen to be joined. What does not replay when it is
+// joined stays apart.
 func (sl *slimmer) replayJoined(ctx context.Context, ids []uint32) error {
-	if err := sl.learn(ctx, ids); err != nil {
-		return err
-	}
 	whole := slices.DeleteFunc(slices.Clone(ids), sl.isAway)
 	if err := sl.replayNoting(ctx, whole); err != nil {
 		return err

@@ -49,7 +49,7 @@ whatever goes wrong before, the old one stays. Who has the old file open goes on
 reading it.
 
 With --first-loads, only the bytes stay that replay of an interval reads or executes
-before it writes them, and what debuggers read: half of the file. It replays as
+before it writes them, and what debuggers read: three fifths of the file. It replays as
 exactly, any moment from the start of its interval, forward and backward. But one
 sees less: at a moment, what the program had read or written by then in that interval,
 and at the end what it had in the recorded time; the rest is "not captured", and
