@@ -61,12 +61,7 @@ type firstLoads struct {
 
 // needBytes is needs for first loads: what the replay of an interval needs, from the machine at its end.
 func (sl *slimmer) needBytes(m *Machine, needs *mem.Needs) (*neededBytes, error) {
-	n := &neededBytes{Needs: needs, end: m.iv.endPoint(), insns: m.CPU.Retired}
-	m.iv.answers.mu.Lock()
-	if m.iv.answers.known {
-		n.answers = m.iv.answers.bits
-	}
-	m.iv.answers.mu.Unlock()
+	n := &neededBytes{Needs: needs, end: m.iv.endPoint(), answers: m.iv.found(), insns: m.CPU.Retired}
 	start, err := sl.s.Machine(m.iv.ID)
 	if err != nil {
 		return nil, err
@@ -91,11 +86,14 @@ func (sl *slimmer) addRanges(n *mem.Needs, s *mem.Space, src *loader.Source, rs 
 
 // noting returns iv with a start that notes what is needed.
 func (sl *slimmer) noting(iv *interval) *interval {
+	iv = sl.whole(iv, false)
 	needs := mem.NewNeeds()
 	needs.Charge = sl.takePage
 	space := loader.Space(sl.s.Pool, sl.s.Rec, iv.Interval, iv.src)
 	space.NoteNeeds(needs)
-	return iv.from(space)
+	out := iv.from(space)
+	out.end, out.answers.known, out.answers.bits = iv.endPoint(), iv.found() != nil || sl.joined[iv.ID] != nil, iv.found()
+	return out
 }
 
 // takePage charges the budget for what is noted of a page; giveBack gives all of it back.
@@ -172,6 +170,9 @@ func (sl *slimmer) keepBytes(ctx context.Context) (*firstLoads, error) {
 	for _, i := range sl.s.Rec.Intervals() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
+		}
+		if sl.isAway(i.ID) && sl.bytes[sl.head(i.ID)] != nil {
+			continue
 		}
 		table, err := sl.s.Rec.PageTable(i.ID)
 		if err != nil {
@@ -259,7 +260,11 @@ func (k *firstLoads) addFinal(pid int32) error {
 	defer f.Mem.Close()
 	infos := k.sl.s.Rec.LastImageOf(pid)
 	last := infos[len(infos)-1]
-	table, err := k.sl.s.Rec.PageTable(last.ID)
+	table, err := k.sl.s.Rec.PageTable(k.sl.head(last.ID))
+	if err != nil {
+		return err
+	}
+	rows, err := k.sl.finalRows(last, f.src.pages, f.Maps)
 	if err != nil {
 		return err
 	}
@@ -272,7 +277,7 @@ func (k *firstLoads) addFinal(pid int32) error {
 		n.Object(mem.ObjectPage(p)).Fill()
 	}
 	atEnd := mem.NewNeeds() // of the pages that the final image has
-	for _, e := range f.src.pages {
+	for _, e := range rows {
 		delete(n.Pages, e.Addr)
 		if slices.ContainsFunc(rs, func(r image.Range) bool { return e.Addr >= r.Start && e.Addr < r.End }) {
 			atEnd.Page(e.Addr).Fill()
@@ -340,6 +345,7 @@ func (k *firstLoads) findEnds(ctx context.Context, ids []uint32) error {
 	o := VerifyOptions{
 		begin: func(iv *interval) *interval {
 			n := sl.bytes[iv.ID]
+			iv = sl.whole(iv, true)
 			out := iv.from(loader.Space(sl.s.Pool, sl.s.Rec, iv.Interval, knownSource{iv.src, k}))
 			out.end, out.answers.known, out.answers.bits = n.end, true, n.answers
 			return out
@@ -402,7 +408,9 @@ func (k *firstLoads) findEnd(m *Machine, pages map[uint64]bool) error {
 	for _, e := range m.iv.End.Pages {
 		var h heldPage
 		if !m.Mem.PeekRaw(e.Addr, &h.page, &h.known) {
-			end.pages = append(end.pages, e) // see checkPages
+			if e.Ref.Kind != checkpoint.PageRemoved {
+				end.pages = append(end.pages, e) // see checkPages
+			}
 			continue
 		}
 		ref := checkpoint.RefOfPartial((*[512]byte)(&h.known), &h.page)
@@ -463,8 +471,19 @@ func (k *firstLoads) rewrite(w *checkpoint.Writer, ref checkpoint.PageRef) (chec
 // interval is what is written instead of iv.
 func (k *firstLoads) interval(w *checkpoint.Writer, iv *checkpoint.Interval) (*checkpoint.Interval, error) {
 	end := k.ends[iv.ID]
-	if end == nil {
+	switch {
+	case end == nil && k.sl.isAway(iv.ID) && k.ends[k.sl.head(iv.ID)] != nil:
+		return nil, nil
+	case end == nil:
 		return iv, nil
+	}
+	if ids := k.sl.joined[iv.ID]; ids != nil {
+		all, err := k.sl.join(ids, true)
+		if err != nil {
+			return nil, err
+		}
+		all.Pages, all.Delta = iv.Pages, false
+		iv = all
 	}
 	for i := range iv.Pages {
 		var err error
@@ -487,9 +506,14 @@ func (k *firstLoads) interval(w *checkpoint.Writer, iv *checkpoint.Interval) (*c
 // last program read or wrote, and what debuggers read.
 func (k *firstLoads) final(w *checkpoint.Writer, pid int32, f *checkpoint.Final) (*checkpoint.Final, error) {
 	infos := k.sl.s.Rec.LastImageOf(pid)
-	if len(infos) == 0 || k.ends[infos[len(infos)-1].ID] == nil {
+	if len(infos) == 0 || k.ends[k.sl.head(infos[len(infos)-1].ID)] == nil {
 		return f, nil
 	}
+	rows, err := k.sl.finalRows(infos[len(infos)-1], f.Pages, f.Maps)
+	if err != nil {
+		return nil, err
+	}
+	f.Pages = rows
 	seen := k.seen[programOf{pid, infos[0].Image}]
 	for i := range f.Pages {
 		e := &f.Pages[i]

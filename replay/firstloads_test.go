@@ -126,3 +126,27 @@ func TestSlimFirstLoadsProves(t *testing.T) {
 	}
 	same(t, path, was)
 }
+
+// TestSlimJoinedApart joins an interval with itself, which does not replay: it stays apart, and nothing has failed.
+func TestSlimJoinedApart(t *testing.T) {
+	t.Parallel()
+	err := withSlimmer(t, lastInterval(t), SlimOptions{FirstLoads: true}, func(sl *slimmer) error {
+		if err := sl.learn(t.Context(), []uint32{1}); err != nil {
+			return err
+		}
+		if len(sl.joined) != 0 || len(sl.away) != 0 || sl.learnt[1] == nil {
+			t.Errorf("joined: %v, %v", sl.joined, sl.away)
+		}
+		clear(sl.touched)
+		clear(sl.bytes)
+		sl.joined[1] = []uint32{1, 1}
+		err := sl.replayJoined(t.Context(), []uint32{1})
+		if len(sl.failed) != 0 || len(sl.joined) != 0 || sl.touched[1] == nil || sl.bytes[1] == nil {
+			t.Errorf("failed: %v, joined: %v", sl.failed, sl.joined)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -30,6 +30,8 @@ type SlimOptions struct {
 	Engine   EngineMaker        // of the sessions; nil: the interpreter
 	// FirstLoads keeps of pages only the bytes that replay and debuggers need.
 	FirstLoads bool
+	// Length, when not 0, joins neighbouring intervals up to so much CPU time; with FirstLoads.
+	Length time.Duration
 }
 
 // SlimProgress says how far slimming is.
@@ -43,6 +45,7 @@ type SlimProgress struct {
 type SlimResult struct {
 	Processes     int      // of the recording, all of which are slimmed
 	Slimmed, Left int      // intervals slimmed now, and intervals that are still fat
+	Joined        int      // of those slimmed: they are part of others now
 	Failed        []Result // of the intervals that do not replay: they stay fat
 	Before, After int64    // bytes of the file; After is Before when it was not replaced
 	// Larger is how many bytes the slim file would have had where it was not
@@ -139,6 +142,9 @@ type slimmer struct {
 	touched map[uint32]*touched     // of the intervals that replay exactly
 	bytes   map[uint32]*neededBytes // of the same, to first loads
 	taken   atomic.Int64            // of the budget, for them
+	learnt  map[uint32]*learnt      // of joining, slimjoin.go
+	joined  map[uint32][]uint32     // what becomes one interval, by its first
+	away    map[uint32]uint32       // the first, by those that become part of it
 	failed  []Result
 	err     error // the first of finding out what is needed
 }
@@ -186,7 +192,13 @@ func (sl *slimmer) isDone(i *checkpoint.IntervalInfo) bool {
 
 // replayAll replays intervals and notes what they need.
 func (sl *slimmer) replayAll(ctx context.Context, ids []uint32) error {
-	if sl.o.FirstLoads {
+	switch {
+	case sl.o.FirstLoads && sl.o.Length > 0:
+		if err := sl.learn(ctx, ids); err != nil {
+			return err
+		}
+		return sl.replayJoined(ctx, ids)
+	case sl.o.FirstLoads:
 		return sl.replayNoting(ctx, ids)
 	}
 	return sl.verify(ctx, sl.s, ids, false, func(r Result) {
@@ -239,8 +251,11 @@ func (sl *slimmer) write(ctx context.Context) (*SlimResult, error) {
 	for _, i := range sl.s.Rec.Intervals() {
 		if !sl.isDone(&i) {
 			fat++
-			if sl.touched[i.ID] != nil {
+			if sl.touched[sl.head(i.ID)] != nil {
 				res.Slimmed++
+			}
+			if sl.isAway(i.ID) && sl.touched[sl.head(i.ID)] != nil {
+				res.Joined++
 			}
 		}
 	}
@@ -272,7 +287,7 @@ func (sl *slimmer) write(ctx context.Context) (*SlimResult, error) {
 	default:
 		return nil, fmt.Errorf("replay: slimming %s: %w", sl.path, err)
 	}
-	res.Slimmed, res.Left, res.After = 0, fat, res.Before
+	res.Slimmed, res.Joined, res.Left, res.After = 0, 0, fat, res.Before
 	return res, nil
 }
 

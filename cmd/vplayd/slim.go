@@ -19,6 +19,7 @@ import (
 type slimFlags struct {
 	time       time.Duration // 0: no bound
 	firstLoads bool
+	length     time.Duration // 0: intervals stay as they are
 	jobs       int
 	quiet      bool
 	budget     *checkpoint.Budget // of reading the recording
@@ -48,18 +49,24 @@ whatever goes wrong before, the old one stays. Who has the old file open goes on
 reading it.
 
 With --first-loads, only the bytes stay that replay of an interval reads or executes
-before it writes them, and what debuggers read: half of the file. It replays as
+before it writes them, and what debuggers read: three fifths of the file. It replays as
 exactly, any moment from the start of its interval, forward and backward. But one
 sees less: at a moment, what the program had read or written by then in that interval,
 and at the end what it had in the recorded time; the rest is "not captured", and
 "monitor why ADDRESS" names it. Older versions of vplayd refuse such a recording. A
 recording that was slimmed can be slimmed to first loads, not the other way round.
+With --length T besides, neighbouring intervals are joined up to T of CPU time, where
+nothing lies between them: what the later ones began with falls away, and the way to
+a moment becomes longer, at most T. Positions get the numbers of the joined intervals.
 
 Slim can open no file outside the folder of the recording and start no other program,
 where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 		Example: "  vplayd slim sort-1.vplay\n  vplayd slim --time 30s sort-1.vplay\n  vplayd slim --first-loads sort-1.vplay",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if f.length != 0 && (!f.firstLoads || f.length < 0) {
+				return usageError{withHint(errors.New("--length needs --first-loads and a positive time"), exitUsage, "vplayd slim --first-loads --length 1s RECORDING")}
+			}
 			path, err := recordingPath(args)
 			if err != nil {
 				return err
@@ -77,6 +84,7 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 	fs := c.Flags()
 	fs.DurationVar(&f.time, "time", 0, "how long it may take (default: until all is slim)")
 	fs.BoolVar(&f.firstLoads, "first-loads", false, "keep of each page only the bytes that replay and debuggers need")
+	fs.DurationVar(&f.length, "length", 0, "with --first-loads: join neighbouring intervals up to so much CPU time")
 	fs.IntVarP(&f.jobs, "jobs", "j", 0, "intervals replayed at once (default: one per CPU)")
 	fs.BoolVar(&f.background, "background", false, "as the process that record leaves behind: with low priority, bounded memory, and without a word")
 	_ = fs.MarkHidden("background") // it is there
@@ -116,7 +124,7 @@ func sandboxSlim(c *cobra.Command, path string) error {
 func slim(ctx context.Context, path string, f slimFlags) error {
 	line := newProgress(f.quiet)
 	res, err := replay.Slim(ctx, path, replay.SlimOptions{
-		Time: f.time, FirstLoads: f.firstLoads, Workers: f.jobs, Budget: f.budget, Engine: f.engine, Writer: checkpoint.WriterOptions{Level: checkpoint.LevelSmall},
+		Time: f.time, FirstLoads: f.firstLoads, Length: f.length, Workers: f.jobs, Budget: f.budget, Engine: f.engine, Writer: checkpoint.WriterOptions{Level: checkpoint.LevelSmall},
 		Progress: func(p replay.SlimProgress) {
 			what := "slimming"
 			if p.Checking {
@@ -152,6 +160,9 @@ func slim(ctx context.Context, path string, f slimFlags) error {
 // slimmed says what came of slimming.
 func slimmed(res *replay.SlimResult) string {
 	s := fmt.Sprintf("%s slimmed, %d left fat, %s before, %s after", text.Plural(res.Slimmed, "interval"), res.Left, size(res.Before), size(res.After))
+	if res.Joined > 0 {
+		s = fmt.Sprintf("%s slimmed and joined to %d, %d left fat, %s before, %s after", text.Plural(res.Slimmed, "interval"), res.Slimmed-res.Joined, res.Left, size(res.Before), size(res.After))
+	}
 	switch {
 	case res.IsMoment:
 		s = "it holds one moment, all of which stays"

@@ -1,11 +1,15 @@
 package e2e
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"vplay/checkpoint"
+	"vplay/replay"
+	"vplay/replay/mem"
 	realgdb "vplay/tests/gdb"
 )
 
@@ -90,6 +94,54 @@ func compareWritten(t *testing.T, fat, slim *checkpoint.Recording) {
 	}
 }
 
+// compareFinal replays a recording's last interval: each byte that is known there and in the final image is the same.
+func compareFinal(t *testing.T, rec *checkpoint.Recording) {
+	t.Helper()
+	s, err := replay.NewSession(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	f, err := s.Final()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Mem.Close()
+	infos := rec.LastImageOf(f.PID)
+	m, err := s.Machine(infos[len(infos)-1].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if err := m.RunToEnd(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	same := 0
+	for r := range f.Mem.AddressMap().From(0) {
+		for a := r.Start; a < r.End && a < mem.MaxUser; a += mem.PageSize {
+			var x, y mem.Page
+			var kx, ky mem.Mask
+			if !f.Mem.PeekRaw(a, &x, &kx) || !m.Mem.PeekRaw(a, &y, &ky) {
+				continue
+			}
+			for i := range x {
+				if !kx.Has(i) || !ky.Has(i) {
+					continue
+				}
+				if x[i] != y[i] {
+					t.Fatalf("at the end the byte at %#x is %#x, in the final image %#x", a+uint64(i), y[i], x[i])
+				}
+				if x[i] != 0 {
+					same++
+				}
+			}
+		}
+	}
+	if same < 10_000 {
+		t.Errorf("only %d bytes are compared", same)
+	}
+}
+
 // TestSlimToFirstLoads slims a crash, and threads with forced ends, to first loads. They replay exactly by both engines and are smaller
 // than slim ones; at the crash gdb has the stack and what was used, and goes back to the cause; what
 // nothing needed cannot be read, and is explained.
@@ -116,7 +168,20 @@ func TestSlimToFirstLoads(t *testing.T) {
 		run("verify", "--no-jit", path)
 	}
 	crew := compile(t, "crew", "-O1", "-pthread")
-	slimmed(crew.record(t, "--slim", "never", "--keep", "always", "--interval", "1ms", "--force-every", "1"))
+	threads := crew.record(t, "--slim", "never", "--keep", "always", "--interval", "1ms", "--force-every", "1")
+	joined := filepath.Join(t.TempDir(), "joined.vplay")
+	if err := os.Link(threads, joined); err != nil {
+		t.Fatal(err)
+	}
+	slimmed(threads)
+	run("slim", "--first-loads", "--length", "1s", joined)
+	run("verify", joined)
+	apart, whole := openRecording(t, threads), openRecording(t, joined)
+	if len(whole.Intervals()) >= len(apart.Intervals()) {
+		t.Errorf("%d intervals, joined to %d", len(apart.Intervals()), len(whole.Intervals()))
+	}
+	compareFinal(t, whole)
+	compareFinal(t, apart)
 	g := compile(t, "ledger", "-O1")
 	path := g.record(t, "--slim", "never")
 	slimmed(path)
