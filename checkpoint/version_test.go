@@ -8,6 +8,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -99,5 +100,39 @@ func TestVersionsAndUnknownParts(t *testing.T) {
 				t.Errorf("not a VersionError: %v", err)
 			}
 		})
+	}
+}
+
+// TestFirstLoadsVersion: an interval of first loads is in files of version 3 only, and whoever writes such a file again
+// keeps the version.
+func TestFirstLoadsVersion(t *testing.T) {
+	dir := t.TempDir()
+	iv := &Interval{ID: 1, PID: 5, Slim: true, FirstLoads: true}
+	w := must(Create(filepath.Join(dir, "plain.vplay"), WriterOptions{}))
+	if err := w.AddInterval(iv); err == nil || !strings.Contains(err.Error(), "version 3") {
+		t.Errorf("a file of version 2 takes it: %v", err)
+	}
+	if err := w.Abort(); err != nil {
+		t.Error(err)
+	}
+	path, again := filepath.Join(dir, "first.vplay"), filepath.Join(dir, "again.vplay")
+	w = must(Create(path, WriterOptions{FirstLoads: true}))
+	if err := w.AddInterval(&Interval{ID: 2, PID: 5, FirstLoads: true}); err == nil {
+		t.Error("a fat interval has first loads")
+	}
+	if err := errors.Join(w.AddInterval(iv), w.Finish(Manifest{PID: 5})); err != nil {
+		t.Fatal(err)
+	}
+	if err := Rewrite(open(t, path), again, RewriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r := open(t, again)
+	if got := must(r.Interval(1)); r.version() != 3 || !got.FirstLoads || !got.Slim || r.Sizes().FirstLoads != 1 {
+		t.Errorf("version %d, %+v", r.version(), got)
+	}
+	c := newEncoder(fakeStore{})
+	codeInterval(c, iv)
+	if _, err := decodeWhole(c.b, plainVersion, fakeStore{}, nil, codeInterval); err == nil || !strings.Contains(err.Error(), "slim") {
+		t.Errorf("version 2 reads it: %v", err)
 	}
 }
