@@ -7,10 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"vplay/tests/need"
 )
 
 // The verb run, on real recordings: what scripts are told, the scripts that come with vplayd, and how a script ends.
@@ -195,6 +198,36 @@ func TestScriptInterrupted(t *testing.T) {
 		t.Errorf("it ended with %v", cmd.ProcessState)
 	}
 	pr.Close()
+}
+
+// TestDescriptorsOfRealPrograms: fdleaks finds what jq leaves open of its input, and nothing of others. What valgrind 3.19 has with
+// --track-fds=yes is the same.
+func TestDescriptorsOfRealPrograms(t *testing.T) {
+	t.Parallel()
+	need.Recorder(t)
+	dir := t.TempDir()
+	in := filepath.Join(dir, "in")
+	if err := os.WriteFile(in, []byte("1\n2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"jq", ".", in}, "1 open at the end, 0 closed that were not open"},
+		{[]string{"grep", "1", in}, "0 open at the end, 0 closed that were not open"},
+		{[]string{"sort", in}, "0 open at the end, 0 closed that were not open"},
+	} {
+		rec := filepath.Join(dir, c.args[0]+".vplay")
+		args := append([]string{"record", "-q", "--keep", "always", "--slim", "never", "-o", rec, "--", need.Program(t, c.args[0])}, c.args[1:]...)
+		if out, err := exec.CommandContext(limited(t, time.Minute), vplayd, args...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", c.args[0], err, out)
+		}
+		out, errs, code := runScript(t, "fdleaks", rec)
+		if code != 0 || !strings.Contains(out, c.want) || c.args[0] == "jq" && !regexp.MustCompile(`openat\(AT_FDCWD, "`+in+`".* in (lib)?jq`).MatchString(out) {
+			t.Errorf("%s: no %q\n%s%s", c.args[0], c.want, out, errs)
+		}
+	}
 }
 
 // TestShippedScripts runs each script that comes with vplayd on a program that it is for, and lists them.
