@@ -100,7 +100,7 @@ func (n *newFile) mayReplace() error {
 		return err
 	case st.IsDir():
 		return fmt.Errorf("%s is a directory", n.path)
-	case n.isDevice():
+	case IsDevice(n.path):
 		return fmt.Errorf("%s is a device, a pipe or a socket: a recording is a regular file", n.path)
 	case !n.overwrite:
 		return &fs.PathError{Op: "create", Path: n.path, Err: fs.ErrExist}
@@ -108,10 +108,11 @@ func (n *newFile) mayReplace() error {
 	return nil
 }
 
-// isDevice reports whether the path leads to what no file may take the place of: /dev/null, /dev/stdout.
-func (n *newFile) isDevice() bool {
-	st, err := os.Stat(n.path)
-	return err == nil && !st.Mode().IsRegular()
+// IsDevice reports whether a path leads to what no file may take the place of: a device, a pipe or a socket, as /dev/null and
+// /dev/stdout.
+func IsDevice(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && !st.Mode().IsRegular() && !st.IsDir()
 }
 
 // publish gives the file its name and closes it. What is not durable before

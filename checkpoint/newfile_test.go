@@ -120,6 +120,21 @@ func TestPublishReplacesNothing(t *testing.T) {
 	})
 }
 
+// TestPublishInTheWay: a device is never replaced. A link to a folder is replaced as any link is: record refuses neither before the
+// program runs, and a recording must not be lost at its end.
+func TestPublishInTheWay(t *testing.T) {
+	if _, err := createFile(os.DevNull, true, systemFiles); err == nil {
+		t.Errorf("%s may be replaced", os.DevNull)
+	}
+	onEach(t, func(t *testing.T, path string, sys unnamedFiles) {
+		need.Machine(t, "symbolic links", os.Symlink(t.TempDir(), path) == nil)
+		if err := put(t, path, "first", true, sys).publish(); err != nil {
+			t.Fatal(err)
+		}
+		wantFile(t, path, "first")
+	})
+}
+
 func TestDiscardLeavesNothing(t *testing.T) {
 	onEach(t, func(t *testing.T, path string, sys unnamedFiles) {
 		if err := put(t, path, "text", true, sys).discard(); err != nil {

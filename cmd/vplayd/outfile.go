@@ -54,12 +54,6 @@ func (o *outFile) discard() {
 	}
 }
 
-// isDevice reports whether a name leads to what no file may take the place of: a device, a pipe, a socket.
-func isDevice(name string) bool {
-	st, err := os.Stat(name)
-	return err == nil && !st.Mode().IsRegular() && !st.IsDir()
-}
-
 // writeWhole writes a file.
 func writeWhole(name string, b []byte, mode fs.FileMode) error {
 	o, err := createOut(name)

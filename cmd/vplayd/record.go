@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"vplay/checkpoint"
 )
 
 // The verb record on every system: its flags and help, and the name and check of the
@@ -188,7 +190,7 @@ func checkOutput(path string, force bool) error {
 	switch st, err := os.Lstat(path); {
 	case err == nil && st.IsDir():
 		return withHint(fmt.Errorf("%s is a folder", path), exitRecorder, "name a file in it: record -o FILE")
-	case err == nil && isDevice(path):
+	case err == nil && checkpoint.IsDevice(path):
 		return withHint(fmt.Errorf("%s is a device, a pipe or a socket", path), exitRecorder, "a recording is a regular file: name one with record -o FILE")
 	case err == nil && !force:
 		return withHint(fmt.Errorf("%s exists", path), exitRecorder, "choose another name, or replace it with --force")

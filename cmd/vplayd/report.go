@@ -166,7 +166,7 @@ func (f *reportFlags) check(path string) (folders []string, err error) {
 	if f.out == "" {
 		f.out = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) + ".html"
 	}
-	if _, err := os.Lstat(f.out); err == nil && f.out != "-" && !f.force && !isDevice(f.out) {
+	if _, err := os.Lstat(f.out); err == nil && f.out != "-" && !f.force && !checkpoint.IsDevice(f.out) {
 		return nil, withHint(&fs.PathError{Op: "write", Path: f.out, Err: fs.ErrExist}, exitFailed, "choose another name by -o FILE, or replace it with --force")
 	}
 	folders = f.sources
