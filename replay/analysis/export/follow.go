@@ -1,8 +1,6 @@
 package export
 
 import (
-	"encoding/binary"
-
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/replay/analysis/heap"
@@ -169,12 +167,7 @@ func (o *order) leave(t *thread, _ *node) {
 
 // allocated keeps account of the heap, where a function of malloc's family has returned.
 func (o *order) allocated(c *listed) {
-	at := o.p.view.CPU().R[x86.RAX]
-	if c.alloc.ToMemory {
-		var b [8]byte
-		o.p.view.ReadMemory(c.args[0], b[:])
-		at = binary.LittleEndian.Uint64(b[:])
-	}
+	at, _ := c.alloc.Block(o.p.view, c.args[:], o.p.view.CPU().R[x86.RAX])
 	before := o.heap
 	if c.alloc.Frees || at != 0 && c.alloc.Resizes {
 		o.heap -= o.live[c.args[0]]

@@ -1,11 +1,13 @@
 package heap
 
 import (
+	"encoding/binary"
 	"maps"
 	"math/bits"
 	"slices"
 
 	"vplay/replay/mem"
+	"vplay/replay/observe"
 )
 
 // The functions that are followed, by name.
@@ -98,4 +100,17 @@ func (f *Function) Asked(args []uint64) (n uint64, ok bool) {
 		}
 	}
 	return n, n < mem.MaxUser
+}
+
+// Block returns the block that a call with these first arguments has made, whose result is given, for v behind its return: the result, or what
+// the call has stored. ok is false where it says that it has failed, or that cannot be read.
+func (f *Function) Block(v *observe.View, args []uint64, result uint64) (addr uint64, ok bool) {
+	if !f.ToMemory {
+		return result, true
+	}
+	var b [8]byte
+	if uint32(result) != 0 || v.ReadMemory(args[0], b[:]) < len(b) {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(b[:]), true
 }

@@ -178,14 +178,11 @@ func (t *Tracker) Leave(v *observe.View, slot uint64) {
 	}
 	size, _ := r.Asked(k.args[:])
 	caller := t.caller(v, v.CPU().RIP)
-	switch {
-	case r.ToMemory:
-		var b [8]byte
-		if uint32(result) != 0 || v.ReadMemory(k.args[0], b[:]) < len(b) {
-			return
-		}
-		result = binary.LittleEndian.Uint64(b[:])
-	case r.Resizes && (result != 0 || size == 0):
+	result, ok := r.Block(v, k.args[:], result)
+	if !ok {
+		return
+	}
+	if r.Resizes && (result != 0 || size == 0) {
 		if old, ok := t.blocks[k.args[0]]; ok {
 			t.take(old, Call{v.Position(), caller})
 		}

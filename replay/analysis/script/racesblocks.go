@@ -1,7 +1,6 @@
 package script
 
 import (
-	"encoding/binary"
 	"maps"
 	"slices"
 
@@ -58,12 +57,8 @@ func (x *races) allocated(v *observe.View, f *heap.Function, c *callRecord, resu
 	if !ok {
 		return
 	}
-	if f.ToMemory {
-		var b [8]byte
-		if uint32(result) != 0 || v.ReadMemory(c.args[0], b[:]) < len(b) {
-			return
-		}
-		result = binary.LittleEndian.Uint64(b[:])
+	if result, ok = f.Block(v, c.args[:], result); !ok {
+		return
 	}
 	if f.Resizes && c.args[0] != 0 {
 		if old, has := x.blocks.of[c.args[0]]; has && result == c.args[0] {
