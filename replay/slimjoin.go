@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -247,16 +248,7 @@ func (sl *slimmer) join(ids []uint32, all bool) (*checkpoint.Interval, error) {
 	}
 	out.End.CPUTime = length
 	if all {
-		out.End.Pages = make([]checkpoint.PageEntry, 0, len(written))
-		for a, ref := range written {
-			out.End.Pages = append(out.End.Pages, checkpoint.PageEntry{Addr: a, Ref: ref})
-		}
-		slices.SortFunc(out.End.Pages, func(a, b checkpoint.PageEntry) int {
-			if a.Addr < b.Addr {
-				return -1
-			}
-			return 1
-		})
+		out.End.Pages = tableOf(written)
 	}
 	return &out, nil
 }
@@ -296,7 +288,7 @@ func (sl *slimmer) whole(iv *interval, all bool) *interval {
 
 // finalRows are the pages by which a process's final image differs from the start of its last interval, which may
 // have been joined with others: then from theirs.
-func (sl *slimmer) finalRows(last checkpoint.IntervalInfo, rows []checkpoint.PageEntry, maps []checkpoint.Mapping) ([]checkpoint.PageEntry, error) {
+func (sl *slimmer) finalRows(last checkpoint.IntervalInfo, rows []checkpoint.PageEntry, mapped []checkpoint.Mapping) ([]checkpoint.PageEntry, error) {
 	head := sl.head(last.ID)
 	if head == last.ID {
 		return rows, nil
@@ -314,7 +306,7 @@ func (sl *slimmer) finalRows(last checkpoint.IntervalInfo, rows []checkpoint.Pag
 		if e.Ref.Kind == checkpoint.PageRemoved {
 			// What is there now has no record. A final image has no row for that.
 			e.Ref.Kind = checkpoint.PageAbsent
-			if slices.ContainsFunc(maps, func(m checkpoint.Mapping) bool { return m.Start <= e.Addr && e.Addr < m.End && m.Object == 0 }) {
+			if slices.ContainsFunc(mapped, func(m checkpoint.Mapping) bool { return m.Start <= e.Addr && e.Addr < m.End && m.Object == 0 }) {
 				e.Ref.Kind = checkpoint.PageZero
 			}
 		}
@@ -323,17 +315,16 @@ func (sl *slimmer) finalRows(last checkpoint.IntervalInfo, rows []checkpoint.Pag
 	for _, e := range rows {
 		out[e.Addr] = e.Ref
 	}
-	all := make([]checkpoint.PageEntry, 0, len(out))
-	for a, ref := range out {
-		all = append(all, checkpoint.PageEntry{Addr: a, Ref: ref})
+	return tableOf(out), nil
+}
+
+// tableOf returns pages in the order of their addresses.
+func tableOf(pages map[uint64]checkpoint.PageRef) []checkpoint.PageEntry {
+	out := make([]checkpoint.PageEntry, 0, len(pages))
+	for _, a := range slices.Sorted(maps.Keys(pages)) {
+		out = append(out, checkpoint.PageEntry{Addr: a, Ref: pages[a]})
 	}
-	slices.SortFunc(all, func(a, b checkpoint.PageEntry) int {
-		if a.Addr < b.Addr {
-			return -1
-		}
-		return 1
-	})
-	return all, nil
+	return out
 }
 
 // head returns the interval that id is joined to, or id.

@@ -248,7 +248,8 @@ func (d *Detector) compare(t *thread, w *word, e *entry, a *Access, base uint64,
 	if !a.Store && !e.store {
 		return false
 	}
-	if p := pairOf(e, a); d.told[p] || len(d.told) >= maxTold {
+	p := pairOf(e, a)
+	if d.told[p] || len(d.told) >= maxTold {
 		return false
 	}
 	r := raceOf(e, a, base)
@@ -256,7 +257,7 @@ func (d *Detector) compare(t *thread, w *word, e *entry, a *Access, base uint64,
 		w.makeAtomic(d, t, mask|e.mask)
 		return false
 	}
-	d.told[pairOf(e, a)] = true
+	d.told[p] = true
 	d.o.Report(r)
 	return false
 }
