@@ -33,7 +33,32 @@ type site struct {
 	via     abi.Range // INT3 instructions behind a function, to which a short jump leads and where the jump to the stub is; or of length 0
 	kind    siteKind  // SYSCALL, or what HLT is written over
 	written bool
+	hasSlot bool
 	slot    int // of the jump, in what the agent takes out when the recorder is gone
+}
+
+// patchedCode is what is written over in the program's code: jumps to the agent, and HLT.
+type patchedCode struct {
+	sites  map[uint64]*site  // by the address of the instruction
+	inJump map[uint64]*site  // by each byte that is written over, and by where short jumps lead
+	pages  map[uint64]uint64 // that this alone has made private, and the hash of what they hold
+	clean  bool              // no jump is written
+	halts  bool              // HLT is written, perhaps without any jump
+}
+
+func newPatchedCode() patchedCode {
+	return patchedCode{sites: map[uint64]*site{}, inJump: map[uint64]*site{}, pages: map[uint64]uint64{}, clean: true}
+}
+
+// add adds a site.
+func (c *patchedCode) add(s *site) {
+	c.sites[s.addr] = s
+	for i := range s.jump.Len {
+		c.inJump[s.jump.Addr+i] = s
+	}
+	if s.via.Len != 0 {
+		c.inJump[s.via.Addr] = s
+	}
 }
 
 // What a stub is made of: at most 20 bytes of the program's own, then the jump to the agent.
@@ -126,7 +151,7 @@ func (sp *space) fillNear(addr uint64) uint64 {
 	code = code[:sp.readMem(from, code)]
 	fill := bytes.Repeat([]byte{0xcc}, jumpSize)
 	for i := 0; i+1+jumpSize <= len(code); i++ {
-		if at := from + uint64(i) + 1; code[i] == 0xc3 && bytes.HasPrefix(code[i+1:], fill) && sp.agent.inJump[at] == nil { // behind RET
+		if at := from + uint64(i) + 1; code[i] == 0xc3 && bytes.HasPrefix(code[i+1:], fill) && sp.code.inJump[at] == nil { // behind RET
 			return at
 		}
 	}
@@ -228,7 +253,9 @@ func (s *site) write(sp *space, jump bool) error {
 	if !jump {
 		s.written = false
 		_, err := sp.mem.writeAt(s.own[:s.jump.Len], s.jump.Addr)
-		sp.agent.shared.PutJump(s.slot, 0, nil)
+		if s.hasSlot {
+			sp.agent.shared.PutJump(s.slot, 0, nil)
+		}
 		if err == nil && s.via.Len != 0 {
 			_, err = sp.mem.writeAt(bytes.Repeat([]byte{0xcc}, jumpSize), s.via.Addr)
 		}
@@ -246,7 +273,9 @@ func (s *site) write(sp *space, jump bool) error {
 		}
 	}
 	s.written = true
-	sp.agent.shared.PutJump(s.slot, s.jump.Addr, s.own[:jumpSize])
+	if s.hasSlot {
+		sp.agent.shared.PutJump(s.slot, s.jump.Addr, s.own[:jumpSize])
+	}
 	_, err := sp.mem.writeAt(s.to, s.jump.Addr)
 	return err
 }
@@ -256,12 +285,12 @@ func (s *site) write(sp *space, jump bool) error {
 func (sp *space) noteCodePages(at abi.Range) error {
 	first, last := at.Addr/checkpoint.PageSize, (at.Addr+at.Len-1)/checkpoint.PageSize
 	return sp.mm.visit(first*checkpoint.PageSize, (last+1)*checkpoint.PageSize, func(page, entry uint64) {
-		if _, known := sp.agent.pages[page]; known || entry&pmFile == 0 {
+		if _, known := sp.code.pages[page]; known || entry&pmFile == 0 {
 			return
 		}
 		b := make([]byte, checkpoint.PageSize)
 		if sp.readMem(page*checkpoint.PageSize, b) == len(b) {
-			sp.agent.pages[page] = checkpoint.HashPage(0, b)
+			sp.code.pages[page] = checkpoint.HashPage(0, b)
 		}
 	})
 }
@@ -269,17 +298,14 @@ func (sp *space) noteCodePages(at abi.Range) error {
 // onlyJumps returns those of the pages that are private to the program, and written, because of
 // jumps alone: they hold what they held before.
 func (sp *space) onlyJumps(set ranges) (out ranges) {
-	if sp.agent == nil {
-		return nil
-	}
 	var pages []uint64
-	for page := range sp.agent.pages {
+	for page := range sp.code.pages {
 		if set.has(page) {
 			pages = append(pages, page)
 		}
 	}
 	_ = eachPage(sp.reader(), rangesOf(pages), func(addr uint64, b []byte) error {
-		if page := addr / checkpoint.PageSize; sp.agent.pages[page] == checkpoint.HashPage(0, b) {
+		if page := addr / checkpoint.PageSize; sp.code.pages[page] == checkpoint.HashPage(0, b) {
 			out.add(page, page+1)
 		}
 		return nil
@@ -292,7 +318,7 @@ func (sp *space) onlyJumps(set ranges) (out ranges) {
 // there is no stub.
 func (t *thread) reachAgent(addr, nr uint64) (uint64, error) {
 	sp := t.space()
-	s := sp.agent.sites[addr]
+	s := sp.code.sites[addr]
 	if s == nil {
 		a, err := t.areaFor(addr)
 		if err != nil || a == nil {
@@ -300,35 +326,29 @@ func (t *thread) reachAgent(addr, nr uint64) (uint64, error) {
 		}
 		s = sp.lookAt(addr, nr)
 		if s.jump.Len != 0 {
-			if s.slot = sp.agent.slot(); s.slot >= agent.Jumps {
+			if !sp.agent.giveSlot(s) {
 				s.jump, s.own, s.next = abi.Range{}, nil, 0
 			}
 		}
 		s.build(a)
-		sp.agent.sites[addr] = s
 		sp.agent.stubs[s.stub] = s
-		for i := range s.jump.Len {
-			sp.agent.inJump[s.jump.Addr+i] = s
-		}
-		if s.via.Len != 0 {
-			sp.agent.inJump[s.via.Addr] = s
-		}
+		sp.code.add(s)
 	}
 	return s.entry, s.write(sp, !t.group().within(s, t))
 }
 
-// slot returns a slot for a jump, agent.Jumps where there is none.
-func (a *spaceAgent) slot() int {
+// giveSlot gives a site a slot. False says that there is none left.
+func (a *spaceAgent) giveSlot(s *site) bool {
 	if n := len(a.free); n > 0 {
-		slot := a.free[n-1]
-		a.free = a.free[:n-1]
-		return slot
-	}
-	if a.slots < agent.Jumps {
+		s.slot, a.free = a.free[n-1], a.free[:n-1]
+	} else if a.slots < agent.Jumps {
+		s.slot = a.slots
 		a.slots++
-		return a.slots - 1
+	} else {
+		return false
 	}
-	return agent.Jumps
+	s.hasSlot = true
+	return true
 }
 
 // changedBy returns the memory that a call of EffectMem, at its entry, may unmap, map anew or give another protection, where there
@@ -362,10 +382,10 @@ func (sp *space) changedBy(c *call) []abi.Range {
 // code is put back first.
 func (sp *space) forgetSites(c *call, changed []abi.Range) error {
 	if c.nr != unix.SYS_MPROTECT && c.nr != unix.SYS_PKEY_MPROTECT {
-		for page := range sp.agent.pages {
+		for page := range sp.code.pages {
 			for _, r := range changed {
 				if page >= r.Addr/checkpoint.PageSize && page*checkpoint.PageSize < r.Addr+r.Len {
-					delete(sp.agent.pages, page)
+					delete(sp.code.pages, page)
 				}
 			}
 		}
@@ -380,25 +400,25 @@ func (sp *space) forgetSites(c *call, changed []abi.Range) error {
 
 // forget forgets the sites for which f holds, whose own code is put back.
 func (sp *space) forget(f func(*site) bool) error {
-	a := sp.agent
-	for addr, s := range a.sites {
+	c := &sp.code
+	for addr, s := range c.sites {
 		if !f(s) {
 			continue
 		}
 		if err := s.write(sp, false); err != nil {
 			return err
 		}
-		delete(a.sites, addr)
-		if s.jump.Len != 0 {
-			a.free = append(a.free, s.slot)
+		delete(c.sites, addr)
+		if s.hasSlot {
+			sp.agent.free = append(sp.agent.free, s.slot)
 		}
 		if s.kind != siteCall {
 			sp.forgetCode()
 		}
 		for i := range s.jump.Len {
-			delete(a.inJump, s.jump.Addr+i)
+			delete(c.inJump, s.jump.Addr+i)
 		}
-		delete(a.inJump, s.via.Addr)
+		delete(c.inJump, s.via.Addr)
 	}
 	return nil
 }

@@ -35,16 +35,11 @@ type spaceAgent struct {
 	all          []*threadAgent // that are mapped
 	spare        []*threadAgent // of these, those of threads that have ended
 	areas        []*stubArea
-	sites        map[uint64]*site  // by the address of the SYSCALL instruction
-	stubs        map[uint64]*site  // by the address of the stub
-	pages        map[uint64]uint64 // that jumps alone have made private, and the hash of what they hold
-	inJump       map[uint64]*site  // by each byte that their jumps are written over, and by where short ones lead
-	apart        map[uint64]bool   // sites without memory for a stub in reach
-	slots        int               // that jumps have had
-	free         []int             // of these, those of sites that are forgotten
-	clean        bool              // no jump is written
-	halts        bool              // HLT is written where the program has RDTSC, perhaps without any jump
-	sigsys       sigsysAction      // which the kernel has
+	stubs        map[uint64]*site // by the address of the stub
+	apart        map[uint64]bool  // sites without memory for a stub in reach
+	slots        int              // that jumps have had
+	free         []int            // of these, those of sites that are forgotten
+	sigsys       sigsysAction     // which the kernel has
 	files        agentFiles
 }
 
@@ -128,7 +123,7 @@ func (t *thread) underAgent(sig int) (bool, error) {
 			return false, err
 		}
 	}
-	if err := sp.lookForRandom(); err != nil { // it may be new
+	if err := sp.lookForHalts(); err != nil { // it may be new
 		return false, err
 	}
 	a := sp.agent
@@ -145,13 +140,13 @@ func (t *thread) underAgent(sig int) (bool, error) {
 	if err := t.readRegs(); err != nil {
 		return false, err
 	}
-	if a.clean {
-		for _, s := range a.sites {
+	if code := &sp.code; code.clean {
+		for _, s := range code.sites {
 			if err := s.write(sp, !t.group().within(s, nil)); err != nil {
 				return false, err
 			}
 		}
-		a.clean = false
+		code.clean = false
 	} else if err := t.clearJump(); err != nil {
 		return false, err
 	}
@@ -164,6 +159,9 @@ func (t *thread) underAgent(sig int) (bool, error) {
 	own.Hope(t.hopesUntil())
 	own.Clock(t.agentClock())
 	own.Together(t.staysTogether())
+	if t.session.opt.NoFSGSBase || !hasCPUFlag("fsgsbase") {
+		own.FSBase(t.regs.Fs_base)
+	}
 	t.noteStack()
 	if int64(t.regs.Orig_rax) >= 0 && t.regs.Rax == t.regs.Orig_rax { // the result is the call's number: the guardian would take it for a call that was not let through
 		t.regs.Orig_rax = ^uint64(0)
@@ -189,10 +187,7 @@ func (g *group) within(s *site, but *thread) bool {
 // clearJump takes out the jump that the thread stands in the midst of.
 func (t *thread) clearJump() error {
 	sp := t.space()
-	if sp.agent == nil {
-		return nil
-	}
-	if s := sp.agent.inJump[t.regs.Rip]; s != nil && s.within(t.regs.Rip) {
+	if s := sp.code.inJump[t.regs.Rip]; s != nil && s.within(t.regs.Rip) {
 		return s.write(sp, false)
 	}
 	return nil
@@ -201,10 +196,7 @@ func (t *thread) clearJump() error {
 // ownCall takes out the jump that is written over the SYSCALL instruction at addr, which the thread executes next, or the
 // kernel may go back to, and not under the agent.
 func (sp *space) ownCall(addr uint64) error {
-	if sp.agent == nil {
-		return nil
-	}
-	if s := sp.agent.inJump[addr]; s != nil {
+	if s := sp.code.inJump[addr]; s != nil {
 		return s.write(sp, false)
 	}
 	return nil
@@ -229,9 +221,6 @@ func (t *thread) bringAgent() error {
 	case status.Number("Seccomp") != 0:
 		t.session.noteOnce("no agent: the program has a seccomp filter")
 		return nil
-	case !hasCPUFlag("fsgsbase"):
-		t.session.noteOnce("no agent: the CPU has no FSGSBASE")
-		return nil
 	}
 	if err := t.session.source.dispatch(t.tid, false, 0, 0); err != nil {
 		t.session.noteOnce(fmt.Sprintf("no agent: PTRACE_SET_SYSCALL_USER_DISPATCH_CONFIG, of Linux 6.4: %v", err))
@@ -246,7 +235,7 @@ func (t *thread) bringAgent() error {
 		return nil
 	}
 	sp.noAgent = false
-	sp.agent = &spaceAgent{sites: map[uint64]*site{}, stubs: map[uint64]*site{}, inJump: map[uint64]*site{}, pages: map[uint64]uint64{}, clean: true}
+	sp.agent = &spaceAgent{stubs: map[uint64]*site{}}
 	if err := t.bringBlock(); err != nil {
 		return err
 	}
@@ -292,9 +281,13 @@ func (t *thread) bringBlock() error {
 		own = &threadAgent{at: at, shared: view}
 		if a.threadAgent == nil {
 			a.threadAgent = own
+			sp.haltsLooked = false // with an agent more has to fault
 		}
 		a.all = append(a.all, own)
 		own.shared.Init(at.Addr, a.at.Addr)
+		if own == a.threadAgent {
+			sp.haltsToAgent()
+		}
 	}
 	t.block = own
 	t.noteNative()
@@ -337,7 +330,7 @@ type ownState struct {
 // noteNative tells the thread's agent what the thread would be without a recorder.
 func (t *thread) noteNative() {
 	trap := &t.proc.trap
-	now := ownState{t.affinity, trap.tsc && !trap.ownTSC, trap.cpuid && !trap.ownCPUID}
+	now := ownState{t.affinity, trap.tsc && !trap.ownTSC && !trap.halts, trap.cpuid && !trap.ownCPUID}
 	if t.block.native == now {
 		return
 	}
@@ -394,16 +387,16 @@ func (t *thread) seesHealer(r *ptrace.Regs) bool {
 // ownCode puts the program's own code back where jumps are written over it. They are
 // written again when a thread runs under the agent next.
 func (sp *space) ownCode() error {
-	a := sp.agent
-	if a == nil || a.clean && !a.halts {
+	c := &sp.code
+	if c.clean && !c.halts {
 		return nil
 	}
-	for _, s := range a.sites {
+	for _, s := range c.sites {
 		if err := s.write(sp, false); err != nil {
 			return err
 		}
 	}
-	a.clean, a.halts = true, false
+	c.clean, c.halts = true, false
 	return nil
 }
 
@@ -462,33 +455,43 @@ func (t *thread) agentCall(effect abi.Effect) error {
 			sp.noAgent = true
 		}
 	}
+	if effect == abi.EffectTask {
+		isThread := t.taskFlags()&cloneThread != 0
+		// Threads have the same descriptors, and nobody else has.
+		sp.noAgent = sp.noAgent || isThread != (t.taskFlags()&abi.CLONE_FILES != 0)
+		if !isThread {
+			a.shared.ForbidWrites() // the new one may map what is written
+			a.forgetFiles()         // and read where this one does
+		}
+	}
+	return nil
+}
+
+// codeInCall has the code be, at the entry of a call that the recorder makes, what the call needs: the program's own, where it copies
+// or replaces the memory, or may map something else there.
+func (t *thread) codeInCall(effect abi.Effect) error {
+	c, sp := &t.call, t.space()
 	sp.beforeNewCode(c)
 	switch effect {
 	case abi.EffectMem:
 		changed := sp.changedBy(c)
-		for _, r := range changed {
-			a.shared.ForgetWritable(pageDown(r.Addr), max(pageUp(r.Addr+r.Len), r.Addr)) // a length can be anything
-		}
-		if err := sp.forgetSites(c, changed); err != nil {
+		if err := sp.forgetSites(c, changed); err != nil || sp.agent == nil {
 			return err
+		}
+		for _, r := range changed {
+			sp.agent.shared.ForgetWritable(pageDown(r.Addr), max(pageUp(r.Addr+r.Len), r.Addr)) // a length can be anything
 		}
 		return t.yieldAreas()
 	case abi.EffectTask:
-		flags := t.taskFlags()
-		isThread := flags&cloneThread != 0
-		// Threads have the same descriptors, and nobody else has.
-		sp.noAgent = sp.noAgent || isThread != (flags&abi.CLONE_FILES != 0)
-		if isThread {
+		if t.taskFlags()&cloneThread != 0 {
 			return nil // it has the same memory
 		}
-		a.shared.ForbidWrites() // the new one may map what is written
-		a.forgetFiles()         // and read where this one does
 		return sp.ownCode()
 	case abi.EffectExec, abi.EffectOpaque:
 		return sp.ownCode()
 	default:
 	}
-	if sp.noAgent && !a.clean {
+	if sp.noAgent && !sp.code.clean {
 		return sp.onlyHalts()
 	}
 	return nil

@@ -178,7 +178,7 @@ func (t *thread) makesCall(r ptrace.Regs) error {
 func (t *thread) placed(ws unix.WaitStatus, own, goesOn bool) (next action, done bool, err error) {
 	a, shared := t.space().agent, t.block.shared
 	noted, phase, result, saved := t.block.noted, shared.Phase(), shared.Result(), shared.Regs()
-	saved[agent.GS] = 0
+	saved[agent.FS] = t.regs.Fs_base // the agent leaves it as it is
 	p := agent.Places()
 	rip := t.regs.Rip - t.block.at.Addr
 	if t.inClock(phase) {
@@ -264,7 +264,7 @@ func (t *thread) outside(ws unix.WaitStatus) error {
 	if s := a.stubAt(r.Rip); s != nil {
 		return t.inStub(s)
 	}
-	if s := a.inJump[r.Rip]; s != nil && r.Rip == s.via.Addr { // it was on its way to the stub
+	if s := t.space().code.inJump[r.Rip]; s != nil && r.Rip == s.via.Addr { // it was on its way to the stub
 		r.Rip = s.addr
 		return t.setRegs(r)
 	}
@@ -340,7 +340,7 @@ func (t *thread) setSaved(saved *agent.Regs) {
 	for n := range byte(16) {
 		*register(r, n) = saved[n]
 	}
-	r.Rip, r.Eflags, r.Fs_base, r.Gs_base = saved[agent.RIP], saved[agent.RFLAGS], saved[agent.FS], saved[agent.GS]
+	r.Rip, r.Eflags, r.Fs_base, r.Gs_base = saved[agent.RIP], saved[agent.RFLAGS], saved[agent.FS], 0
 	r.Orig_rax = ^uint64(0)
 }
 

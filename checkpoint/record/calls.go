@@ -85,6 +85,9 @@ func (t *thread) enter() (action, error) {
 	if err := t.agentCall(effect); err != nil {
 		return action{}, err
 	}
+	if err := t.codeInCall(effect); err != nil {
+		return action{}, err
+	}
 	if err := t.beforeWrite(effect); err != nil {
 		return action{}, err
 	}

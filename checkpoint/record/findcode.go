@@ -118,6 +118,7 @@ type codeSearch struct {
 	sections  []*elf.Section                      // with code
 	functions func(addr uint64) (abi.Range, bool) // which one has an address
 	found     foundCode
+	guesses   bool // what is in doubt is taken for an instruction where it looks like one
 
 	// What it is in. Places come in order, so that each function is decoded once.
 	fn   abi.Range
@@ -166,6 +167,7 @@ func (c *codeSearch) look(off uint64) error {
 	at, is, err := c.insnAt(s, s.Addr+off-s.Offset)
 	switch own := c.code[min(at-c.fn.Addr, uint64(len(c.code))):]; {
 	case errors.Is(err, errOutside) && c.isAmidData(s, off):
+	case err != nil && c.guesses && c.guess(s, off):
 	case err != nil, is && len(own) < jumpSize:
 		c.found.doubt = append(c.found.doubt, off)
 	case is:
@@ -215,6 +217,46 @@ func (c *codeSearch) enter(s *elf.Section, addr uint64) error {
 	}
 	c.fn, c.code, c.at = fn, code, fn.Addr
 	return nil
+}
+
+// guess takes a place in a section that belongs to no function that is known for an instruction where all says so. Go has no unwind table, and hand-written
+// assembly often none.
+func (c *codeSearch) guess(s *elf.Section, off uint64) bool {
+	from, to := max(off, s.Offset+guessBefore)-guessBefore, min(off+guessBehind, s.Offset+s.FileSize)
+	b := make([]byte, to-from)
+	if _, err := c.r.ReadAt(b, int64(from)); err != nil || !looksLikeTSC(b, int(off-from)) {
+		return false
+	}
+	c.found.known = append(c.found.known, foundInsn{off, [jumpSize]byte(b[off-from:])})
+	return true
+}
+
+// How much of what surrounds a place is looked at, before and behind it.
+const guessBefore, guessBehind = 64, 32
+
+// looksLikeTSC reports whether b[i] looks like the start of RDTSC or RDTSCP. From whatever byte in front of it one begins to decode, one
+// comes to it, for nearly all: code that is decoded from the midst of an instruction soon is as it should be. And the two halves of the
+// result are put together right behind it.
+func looksLikeTSC(b []byte, i int) bool {
+	shift := []byte{0x48, 0xc1, 0xe2, 0x20} // SHL RDX, 32
+	if k, n := trapped(b[i:]); k != checkpoint.InstrRDTSC && k != checkpoint.InstrRDTSCP || !bytes.Contains(b[i+int(n):], shift) {
+		return false
+	}
+	reached := 0
+	for from := range i {
+		at := from
+		for at < i {
+			d, err := x86.Decode(b[at:])
+			if err != nil {
+				break
+			}
+			at += int(d.Len)
+		}
+		if at == i {
+			reached++
+		}
+	}
+	return reached >= i-i/8
 }
 
 // isAmidData reads what surrounds a place in a section that is in no function.

@@ -13,11 +13,15 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
-	"vplay/checkpoint/record/agent"
 )
 
-// Instructions of the program that are to fault: HLT is written over their first byte, for as long as the agent's jumps stand.
+// Instructions of the program that are to fault: HLT is written over their first byte while the program runs.
 // The recorder then executes them, and logs what they gave. Which they are says findcode.go.
+//
+// RDRAND and RDSEED are such. Programs use them where CPUID says that the CPU has them, and where that cannot be made to fault no setting
+// keeps all from it: std::random_device of C++ is such. In a process without the agent they are executed as they are, and replay refuses
+// them by name. RDTSC and RDTSCP are such where a thread is switched to often (tscruns.go), and always where nothing else has them fault
+// (tscprobe.go). What is in doubt, or is made as the program runs, is executed as it is.
 
 // hlt is HLT, which faults as RDTSC does that is made to: #GP, with SI_KERNEL (Intel SDM volume 2, HLT).
 const hlt = 0xf4
@@ -69,11 +73,15 @@ func (m *codeFile) sites(sp *space, kind siteKind, code *foundCode) (list []*sit
 	}
 	for i := range code.known {
 		if insn := &code.known[i]; isIn(insn.off) {
-			addr := m.Start + insn.off - m.Offset
-			list = append(list, &site{addr: addr, kind: kind, jump: abi.Range{Addr: addr, Len: 1}, own: insn.own[:], to: []byte{hlt}})
+			list = append(list, haltSite(m.Start+insn.off-m.Offset, kind, insn))
 		}
 	}
 	return list, true
+}
+
+// haltSite is a site for an instruction at addr.
+func haltSite(addr uint64, kind siteKind, insn *foundInsn) *site {
+	return &site{addr: addr, kind: kind, jump: abi.Range{Addr: addr, Len: 1}, own: insn.own[:], to: []byte{hlt}}
 }
 
 // isUnchanged reports whether a mapping holds what its file does. Pages that are the process's own need not; but most of them
@@ -109,35 +117,146 @@ func (m *codeFile) isUnchanged(sp *space) bool {
 // errOtherCode says that code is not what its file has.
 var errOtherCode = errors.New("the code was changed")
 
-// addHalts adds those of the sites that there are not yet. False says that there is no room for them.
+// addHalts adds those of the sites that there are not yet. False says that the agent has no room for them, which would take
+// them out if the recorder were killed.
 func (sp *space) addHalts(list []*site) bool {
-	a := sp.agent
 	for _, s := range list {
-		if a.sites[s.addr] != nil {
+		if sp.code.sites[s.addr] != nil {
 			continue
 		}
-		if s.slot = a.slot(); s.slot >= agent.Jumps {
+		if sp.agent != nil && !sp.agent.giveSlot(s) {
 			return false
 		}
-		a.sites[s.addr] = s
-		a.inJump[s.addr] = s
+		sp.code.add(s)
 	}
 	return true
 }
 
+// haltsToAgent tells the agent, which is new, of the sites that there are.
+func (sp *space) haltsToAgent() {
+	for _, s := range sp.code.sites {
+		if !s.hasSlot && sp.agent.giveSlot(s) && s.written {
+			sp.agent.shared.PutJump(s.slot, s.jump.Addr, s.own[:jumpSize])
+		}
+	}
+}
+
+// lookForHalts looks for instructions that always have to fault in code that is new.
+func (sp *space) lookForHalts() error {
+	if sp.haltsLooked {
+		return nil
+	}
+	sp.haltsLooked = true
+	random := sp.agent != nil && hasCPUFlag("rdrand") && hasCPUFlag("rdseed")
+	tsc := sp.session.haltsTSC
+	if !random && !tsc {
+		return nil
+	}
+	list, _ := sp.codeFiles()
+	var sites []*site
+	for i := range list {
+		if random {
+			more := sp.haltsIn(&list[i], siteRandom, &classRandom)
+			sp.hasRandom = sp.hasRandom || len(more) > 0
+			sites = append(sites, more...)
+		}
+		if tsc {
+			sites = append(sites, sp.haltsIn(&list[i], siteTSC, &classTSC)...)
+		}
+	}
+	if tsc && sp.attached {
+		sites = append(sites, sp.haltsInVDSO()...)
+	}
+	if !sp.addHalts(sites) {
+		sp.session.noteOnce("there are more instructions to be trapped than the agent has room for: a program that executes the others does not replay")
+	}
+	return sp.writeHalts()
+}
+
+// haltsIn returns a site for each instruction of a class that a mapping of a file shows.
+func (sp *space) haltsIn(m *codeFile, kind siteKind, class *insnClass) (sites []*site) {
+	code := sp.session.foundIn(m, class)
+	for i := range code.known {
+		insn := &code.known[i]
+		addr := m.Start + insn.off - m.Offset
+		var now [jumpSize]byte
+		switch s := sp.code.sites[addr]; {
+		case insn.off-m.Offset >= m.End-m.Start, s != nil:
+		case sp.readMem(addr, now[:]) == len(now) && now == insn.own: // else the program has changed it
+			sites = append(sites, haltSite(addr, kind, insn))
+		}
+	}
+	return sites
+}
+
+// haltsInVDSO is likewise for the vdso of a program that was attached to: a thread may be in it.
+func (sp *space) haltsInVDSO() (sites []*site) {
+	image := make([]byte, sp.vdsoEnd-sp.vdso)
+	if sp.readMem(sp.vdso, image) != len(image) {
+		return nil
+	}
+	for _, p := range sp.patches {
+		copy(image[p.addr-sp.vdso:], p.old)
+	}
+	code, err := findCode(bytes.NewReader(image), &classTSC)
+	if err != nil {
+		sp.session.log.Warn().Err(err).Msg("RDTSC is not trapped in the vdso")
+	}
+	for i := range code.known {
+		sites = append(sites, haltSite(sp.vdso+code.known[i].off, siteTSC, &code.known[i]))
+	}
+	return sites
+}
+
+// codeRange is a part of a file that is mapped for execution, and what is looked for in it.
+type codeRange struct {
+	of       fileVersion
+	off, len uint64
+	class    *insnClass
+}
+
+// foundIn returns what there is of a class in what a mapping shows of its file, nothing where that cannot be read.
+func (s *session) foundIn(m *codeFile, class *insnClass) *foundCode {
+	at := codeRange{m.version, m.Offset, m.End - m.Start, class}
+	if c := s.found[at]; c != nil {
+		return c
+	}
+	c := &foundCode{}
+	if s.found == nil {
+		s.found = map[codeRange]*foundCode{}
+	}
+	s.found[at] = c
+	f, err := os.Open(m.path)
+	if err != nil {
+		return c
+	}
+	defer f.Close()
+	var search *codeSearch // hardly any file has such bytes
+	err = class.each(f, at.off, at.len, func(off uint64) (err error) {
+		if search == nil {
+			if search, err = newCodeSearch(f, class); err != nil {
+				return err
+			}
+			search.guesses = true
+		}
+		return search.look(off)
+	})
+	if search != nil && (err == nil || err == io.EOF) { // a mapping ends behind its file
+		*c = search.result()
+	}
+	return c
+}
+
 // mustHalt reports whether a site has an instruction that is to fault, whether or not a thread runs under the agent.
 func (sp *space) mustHalt(s *site) bool {
-	return s.kind == siteRandom || s.kind == siteTSC && sp.tsc.known
+	return s.kind == siteRandom || s.kind == siteTSC && (sp.tsc.known || sp.session.haltsTSC)
 }
 
 // writeHalts has the instructions fault that are to.
 func (sp *space) writeHalts() error {
-	if sp.agent == nil {
-		return nil
-	}
-	for _, s := range sp.agent.sites {
+	for _, s := range sp.code.sites {
 		if sp.mustHalt(s) {
-			sp.agent.halts = true
+			sp.code.halts = true
 			if err := s.write(sp, true); err != nil {
 				return err
 			}
@@ -151,10 +270,10 @@ func (sp *space) writeHalts() error {
 // program with a fast timer would not get on.
 func (t *thread) codeAlone() error {
 	sp := t.space()
-	if t.group().done || sp.agent == nil {
+	if t.group().done {
 		return sp.ownCode()
 	}
-	if err := sp.lookForRandom(); err != nil {
+	if err := sp.lookForHalts(); err != nil {
 		return err
 	}
 	if !t.tscRuns && !sp.hasRandom {
@@ -165,22 +284,22 @@ func (t *thread) codeAlone() error {
 
 // onlyHalts puts the program's own code back where jumps are written over it, and has the instructions fault that are to.
 func (sp *space) onlyHalts() error {
-	a := sp.agent
-	for _, s := range a.sites {
+	c := &sp.code
+	for _, s := range c.sites {
 		halt := sp.mustHalt(s)
-		a.halts = a.halts || halt
+		c.halts = c.halts || halt
 		if err := s.write(sp, halt); err != nil {
 			return err
 		}
 	}
-	a.clean = true
+	c.clean = true
 	return nil
 }
 
 // ownInsn returns what the program has at rip, where code, which is there, has HLT in its place.
 func (t *thread) ownInsn(code []byte) []byte {
-	if a := t.space().agent; a != nil && len(code) > 0 && code[0] == hlt {
-		if s := a.sites[t.regs.Rip]; s != nil && s.kind != siteCall {
+	if len(code) > 0 && code[0] == hlt {
+		if s := t.space().code.sites[t.regs.Rip]; s != nil && s.kind != siteCall {
 			return s.own
 		}
 	}
@@ -189,7 +308,7 @@ func (t *thread) ownInsn(code []byte) []byte {
 
 // forgetCode says that what is known of the code does not hold any more: a site is gone, or a call, at its entry, may make
 // memory executable.
-func (sp *space) forgetCode() { sp.tsc.known, sp.tsc.looked, sp.randomLooked = false, false, false }
+func (sp *space) forgetCode() { sp.tsc.known, sp.tsc.looked, sp.haltsLooked = false, false, false }
 
 // beforeNewCode is called at the entry of a call that may make memory executable, as far as it does. What is no file's is not looked at: JIT
 // compilers make it all the time.

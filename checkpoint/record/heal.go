@@ -74,7 +74,8 @@ func (sp *space) takeAgentOut(list []*thread) error {
 		}
 	}
 	sp.agent.close()
-	sp.agent, sp.noAgent = nil, true
+	sp.agent, sp.noAgent, sp.code = nil, true, newPatchedCode()
+	sp.forgetCode()
 	list[0].proc.note()
 	return nil
 }

@@ -122,6 +122,12 @@ type Options struct {
 	// fault.
 	NoTrapCPUID bool
 
+	// NoTrapTSC has RDTSC looked for in the program's files, as where it cannot be made to fault.
+	NoTrapTSC bool
+
+	// NoFSGSBase has the agent do without the FSGSBASE instructions, as on a CPU that has none.
+	NoFSGSBase bool
+
 	// Of [Attach] alone. For, when it is not 0, is how long is recorded; Stop, when it is closed, ends
 	// the recording. UntilCrash keeps only what a crash has ended.
 	For        time.Duration

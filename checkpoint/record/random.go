@@ -2,84 +2,9 @@
 
 package record
 
-import (
-	"io"
-	"os"
+import "vplay/checkpoint/abi/ptrace"
 
-	"vplay/checkpoint/abi/ptrace"
-)
-
-// RDRAND and RDSEED. Programs use them where CPUID says that the CPU has them, and where that cannot be made to fault no setting
-// keeps all from it: std::random_device of C++ is such. So they are looked for in each file as it is mapped for execution, and
-// made to fault by HLT. Where some are in doubt, in code that is made as the program runs, and without the agent they are
-// executed as they are, and replay refuses them by name.
-
-// lookForRandom looks for such instructions in code that is new.
-func (sp *space) lookForRandom() error {
-	if sp.randomLooked || sp.agent == nil {
-		return nil
-	}
-	sp.randomLooked = true
-	if !hasCPUFlag("rdrand") || !hasCPUFlag("rdseed") {
-		return nil
-	}
-	list, _ := sp.codeFiles()
-	var sites []*site
-	for _, m := range list {
-		code := sp.session.randomIn(&m)
-		if len(code.known) == 0 {
-			continue
-		}
-		if err := sp.ownCode(); err != nil { // it is compared
-			return err
-		}
-		more, _ := m.sites(sp, siteRandom, code)
-		sites = append(sites, more...)
-	}
-	if len(sites) == 0 {
-		return nil
-	}
-	sp.hasRandom = true
-	sp.addHalts(sites)
-	return sp.writeHalts()
-}
-
-// codeRange is a part of a file that is mapped for execution.
-type codeRange struct {
-	of       fileVersion
-	off, len uint64
-}
-
-// randomIn returns what there is of them in what a mapping shows of its file, nothing where that cannot be read.
-func (s *session) randomIn(m *codeFile) *foundCode {
-	at := codeRange{m.version, m.Offset, m.End - m.Start}
-	if c := s.random[at]; c != nil {
-		return c
-	}
-	c := &foundCode{}
-	if s.random == nil {
-		s.random = map[codeRange]*foundCode{}
-	}
-	s.random[at] = c
-	f, err := os.Open(m.path)
-	if err != nil {
-		return c
-	}
-	defer f.Close()
-	var search *codeSearch // hardly any file has such bytes
-	err = classRandom.each(f, at.off, at.len, func(off uint64) (err error) {
-		if search == nil {
-			if search, err = newCodeSearch(f, &classRandom); err != nil {
-				return err
-			}
-		}
-		return search.look(off)
-	})
-	if search != nil && (err == nil || err == io.EOF) { // a mapping ends behind its file
-		*c = search.result()
-	}
-	return c
-}
+// RDRAND and RDSEED, which halts.go has fault.
 
 // indexRandom returns where the bytes 0F C7 stand first, -1 for nowhere. It is in cpu_amd64.s.
 func indexRandom(b []byte) int

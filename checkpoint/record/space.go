@@ -30,20 +30,21 @@ type space struct {
 	segv     uint64      // where the handler for SIGSEGV is (trapsegv.go), 0 for nowhere
 	patches  []codePatch // in the vdso
 
-	maps         mapModel
-	brk          uint64
-	readExec     bool // PROT_READ means PROT_EXEC too
-	artefact     []checkpoint.Artefact
-	scratch      ranges      // hidden from the recording, in pages
-	agentPages   ranges      // likewise, of the agent; no child has them
-	agent        *spaceAgent // nil while there is none
-	noAgent      bool        // there is to be none
-	tsc          tscState
-	hasRandom    bool        // RDRAND or RDSEED is made to fault
-	randomLooked bool        // the code was looked through for these as it is now
-	calls        int         // that were made by stops
-	spare        []abi.Range // of it, that of threads that have ended
-	noShadow     bool        // clones are refused: copy instead
+	maps        mapModel
+	brk         uint64
+	readExec    bool // PROT_READ means PROT_EXEC too
+	artefact    []checkpoint.Artefact
+	scratch     ranges // hidden from the recording, in pages
+	agentPages  ranges // likewise, of the agent; no child has them
+	code        patchedCode
+	agent       *spaceAgent // nil while there is none
+	noAgent     bool        // there is to be none
+	tsc         tscState
+	hasRandom   bool        // RDRAND or RDSEED is made to fault
+	haltsLooked bool        // the code was looked through for what always has to fault, as it is now
+	calls       int         // that were made by stops
+	spare       []abi.Range // of it, that of threads that have ended
+	noShadow    bool        // clones are refused: copy instead
 
 	dirtyBeforeFork ranges // dirty pages that a fork has hidden, since the last shadow
 	moved           ranges // pages remapped since the last shadow
@@ -70,7 +71,7 @@ type space struct {
 
 // newSpace returns the address space of a process before its first execve.
 func newSpace(g *group, pid int) *space {
-	return &space{group: g, session: g.session, objects: &g.objects, pid: pid}
+	return &space{group: g, session: g.session, objects: &g.objects, pid: pid, code: newPatchedCode()}
 }
 
 // successor returns the address space that an execve has put in the place of this one. It
@@ -99,7 +100,7 @@ func (sp *space) close() {
 	sp.mem, sp.mm = nil, nil
 	sp.watch.close()
 	sp.agent.close()
-	sp.agent = nil
+	sp.agent, sp.code = nil, newPatchedCode()
 }
 
 // stringLimit bounds the strings that are read of a program's memory, in bytes with the 0 behind them.

@@ -28,6 +28,7 @@ const (
 // trapState says what is made to fault.
 type trapState struct {
 	tsc, cpuid bool
+	halts      bool // RDTSC faults by HLT alone
 	// What the program itself asked to fault, and therefore sees.
 	ownTSC, ownCPUID bool
 	answers          []checkpoint.CPUIDLeaf
@@ -41,6 +42,21 @@ func (t *thread) arm() error {
 	if err := t.admit(); err != nil {
 		return err
 	}
+	if err := t.armTSC(); err != nil || t.session.opt.NoTrapCPUID {
+		return err
+	}
+	ret, err := t.callOnce(unix.SYS_ARCH_PRCTL, archSetCPUID, 0)
+	t.proc.trap.cpuid, t.proc.trap.ownCPUID = err == nil && ret == 0, false // execve lets CPUID run again
+	return err
+}
+
+// armTSC makes RDTSC fault: where the kernel's way does nothing, halts.go does.
+func (t *thread) armTSC() error {
+	if t.session.haltsTSC {
+		t.proc.trap.tsc, t.proc.trap.halts, t.tscRuns = true, true, true
+		t.session.noteOnce("RDTSC cannot be made to fault here: it is looked for in the program's files; where it is not found, as in code that is made at run time, replay stops")
+		return nil
+	}
 	ret, err := t.callOnce(unix.SYS_PRCTL, prSetTSC, prTSCSegv)
 	if err != nil {
 		return err
@@ -49,17 +65,12 @@ func (t *thread) arm() error {
 	if t.proc.trap.tsc = ret == 0; !t.proc.trap.tsc {
 		t.session.noteOnce("RDTSC cannot be trapped here; a program that executes it does not replay")
 	}
-	if t.session.opt.NoTrapCPUID {
-		return nil
-	}
-	ret, err = t.callOnce(unix.SYS_ARCH_PRCTL, archSetCPUID, 0)
-	t.proc.trap.cpuid, t.proc.trap.ownCPUID = err == nil && ret == 0, false // execve lets CPUID run again
-	return err
+	return nil
 }
 
 // disarm gives a borrowed program its instructions back.
 func (s *trapState) disarm(in caller) error {
-	if s.tsc && !s.ownTSC {
+	if s.tsc && !s.ownTSC && !s.halts {
 		if _, err := in.do(unix.SYS_PRCTL, prSetTSC, prTSCEnable); err != nil {
 			return err
 		}

@@ -178,6 +178,9 @@ func (sp *space) lookForTSC() error {
 // guardCode is called before the thread runs its own code by next, which may change: RDTSC must fault in it, one way or the other.
 func (t *thread) guardTSC(next *action) error {
 	sp := t.space()
+	if sp.session.haltsTSC {
+		return nil
+	}
 	if sp.tsc.stops++; sp.tsc.stops%stopsToLook == 0 || sp.session.opt.TSCAfter < 0 {
 		sp.noteSwitches()
 	}
@@ -198,7 +201,7 @@ func (t *thread) guardTSC(next *action) error {
 
 // letTSC has RDTSC run in the thread, or fault. Calls can be injected at the stop.
 func (t *thread) letTSC(run bool) error {
-	if t.tscRuns == run || !t.proc.trap.tsc {
+	if t.tscRuns == run || !t.proc.trap.tsc || t.proc.trap.halts {
 		return nil
 	}
 	how := uint64(prTSCSegv)

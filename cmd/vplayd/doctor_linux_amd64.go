@@ -100,6 +100,9 @@ func tscFinding() finding {
 	if err := prctlGetTSC(&mode); err != nil {
 		return fail("RDTSC", "cannot be trapped: PR_GET_TSC: "+err.Error(), "a kernel for x86 has it since 2.6.26; is this an emulator, such as qemu-user?")
 	}
+	if !recorder.TSCFaults() {
+		return lack("RDTSC", "does not fault where PR_SET_TSC says so: this virtual machine ignores it", "it is looked for in the program's files instead; where it is not found, as in code that is made at run time, replay stops")
+	}
 	return ok("RDTSC", "can be trapped (PR_SET_TSC)")
 }
 
@@ -216,7 +219,7 @@ func trialFindings(ctx context.Context) []finding {
 	}
 	calls := ok("system calls", "frequent ones are made by code in the program, without stops")
 	if res.Stats.AgentCalls == 0 {
-		calls = lack("system calls", "each costs two stops, 50 microseconds or more", "code in the program makes them without stops on Linux 6.4 and later, on a CPU with FSGSBASE")
+		calls = lack("system calls", "each costs two stops, 50 microseconds or more", "code in the program makes them without stops on Linux 6.4 and later")
 	}
 	n, err := replayTrial(ctx, rec)
 	if err != nil {

@@ -98,10 +98,9 @@ Code inside the program, the agent, makes its most frequent system calls and
 logs them, without the two stops that a call costs otherwise. It does so in each
 process that has made some tens of calls, with all its threads; calls that wait
 while another thread is ready, and what else there is, go on as without it. It
-needs Linux 6.4 and a CPU with FSGSBASE; a note in the recording says why there is
-none. The recording is the same, with one exception: a program that reads its own
-machine code, where it makes system calls, finds it changed, and may not replay.
---agent off does without.
+needs Linux 6.4; a note in the recording says why there is none. The recording is
+the same, with one exception: a program that reads its own machine code, where it
+makes system calls, finds it changed, and may not replay. --agent off does without.
 
 With --chaos threads get random priorities and slices, and wait for tens or
 hundreds of milliseconds now and then, so that races show that a fair schedule

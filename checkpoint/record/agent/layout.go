@@ -41,6 +41,7 @@ const (
 	blockAttention  = 0x1c
 	blockResult     = 0x20
 	blockRegs       = 0x30
+	blockFS         = 0xc8
 	blockSelf       = 0xd0
 	blockFourth     = 0xd8
 	blockCommon     = 0xe0
@@ -49,6 +50,7 @@ const (
 	blockPatient    = 0xf4
 	blockBegan      = 0x100
 	blockLast       = 0x108
+	blockFSByStops  = 0x1a0
 	blockUntil      = 0x1a8
 	blockClock      = 0x1b8
 	blockTogether   = 0x1c0

@@ -28,8 +28,8 @@ const (
 )
 
 // regWords is how many registers are saved: RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8 to R15,
-// RIP, RFLAGS, and the bases of FS and GS.
-const regWords = 20
+// RIP, RFLAGS, and the base of FS.
+const regWords = 19
 
 // Regs are the registers of a program at the entry of a call, in the order of regWords. RIP is
 // behind the SYSCALL instruction, and RCX and R11 are what that leaves there.
@@ -43,7 +43,6 @@ const (
 	RIP    = 16
 	RFLAGS = 17
 	FS     = 18 // the base
-	GS     = 19 // likewise
 )
 
 // argRegs are the registers of a call's arguments.
@@ -166,6 +165,12 @@ func (s Shared) Empty() {
 	s.put(blockHead, 0)
 	s.put(blockHead0, 0)
 	clear(s[Block+blockLast : Block+blockLast+8*regWords])
+}
+
+// FSBase says what the thread's base of FS is, for a CPU that has no FSGSBASE: it is so until the supervisor says otherwise.
+func (s Shared) FSBase(base uint64) {
+	s.put(blockFS, base)
+	s.say(blockFSByStops, true)
 }
 
 // Supervise says whether the thread runs under the eyes of the supervisor. When it runs and does not,

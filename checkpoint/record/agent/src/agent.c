@@ -86,6 +86,7 @@ struct block {
 	u64 result;
 	u64 ret;
 	u64 regs[REG_WORDS];
+	u64 fs; /* the base of FS that the supervisor has seen last, where fs_by_stops */
 	struct block *self;
 	u64 fourth;	      /* the call's fourth argument as the gate has it */
 	struct block *common; /* the block that has, for all threads, what follows up to about */
@@ -96,6 +97,7 @@ struct block {
 	u64 third;	      /* the call's third argument as the gate has it */
 	u64 began;	      /* when a call with a time-out began, in nanoseconds of CLOCK_MONOTONIC */
 	u64 last[REG_WORDS];  /* the registers of the last record of the ring */
+	volatile u32 fs_by_stops; /* the CPU has no RDFSBASE: calls alone change the base, and the supervisor makes those */
 	u64 until;	      /* it may wait for a little at each call, and keep the turn, until then by CLOCK_MONOTONIC; 0 for not at all */
 	u32 missed, pass;     /* see comes_soon */
 	u64 vclock;	      /* the vDSO's clock_gettime, 0 where it is not to be called: RDTSC may be made to fault */
@@ -106,7 +108,7 @@ struct block {
 	u64 stands;	      /* where the open file of the descriptor below stands */
 	u32 stood;	      /* the descriptor, and 1, that the last call but writes has read from, and referred to; else 0 */
 	u64 sum_referred;     /* how many bytes the records in the ring refer to */
-	u8 unused[0x200 - 0x150 - 8 * REG_WORDS];
+	u8 unused[0x200 - 0x158 - 8 * REG_WORDS];
 	struct range writable[WRITABLE]; /* the program's own nameless memory that can be written as a whole, and not executed */
 	u8 unused2[0x400 - 0x200 - 16 * WRITABLE];
 	u8 about[DESCRIPTORS]; /* of a descriptor: what is known of it, as long as it is not closed */
@@ -130,6 +132,7 @@ struct jump {
 
 _Static_assert(__builtin_offsetof(struct block, regs) == B_REGS, "");
 _Static_assert(__builtin_offsetof(struct block, ret) == B_RETURN, "");
+_Static_assert(__builtin_offsetof(struct block, fs) == 0xc8, "");
 _Static_assert(__builtin_offsetof(struct block, self) == B_SELF, "");
 _Static_assert(__builtin_offsetof(struct block, fourth) == B_FOURTH, "");
 _Static_assert(__builtin_offsetof(struct block, patient) == 0xf4, "");
@@ -143,6 +146,7 @@ _Static_assert(__builtin_offsetof(struct block, together) == 0x1c0, "");
 _Static_assert(__builtin_offsetof(struct block, closed) == 0x1cc, "");
 _Static_assert(__builtin_offsetof(struct block, stood) == 0x1e0, "");
 _Static_assert(__builtin_offsetof(struct block, sum_referred) == 0x1e8, "");
+_Static_assert(__builtin_offsetof(struct block, fs_by_stops) == 0x1a0, "");
 _Static_assert(__builtin_offsetof(struct block, writable) == 0x200, "");
 _Static_assert(__builtin_offsetof(struct block, probe) == 0x8a8, "");
 _Static_assert(__builtin_offsetof(struct block, guest) == 0x938, "");
@@ -177,7 +181,7 @@ struct head { u32 size, arg; }; /* of an output */
 void agent_gate(struct block *b);
 
 static const u8 arg_reg[6] = { 7, 6, 2, 10, 8, 9 }; /* rdi rsi rdx r10 r8 r9 */
-enum { RCX = 1, R11 = 11 };
+enum { RCX = 1, R11 = 11, FS = 18 };
 
 static inline u64 arg(const struct block *b, u8 i) { return b->regs[arg_reg[i]]; }
 
@@ -798,6 +802,20 @@ static void follow_memory(const struct block *b, const struct row *row, long ret
 /* is_memory_call says that the supervisor has to look at what a call has done that failed: it may have gone half the way. */
 static int is_memory_call(const struct row *row) { return row->when == OWN_MEMORY || row->when == SHRINKS; }
 
+/* keep_fs keeps the base of FS with the registers that are saved. 0 says that it is of a segment, which only the supervisor can look up. */
+static int keep_fs(struct block *b)
+{
+	u32 selector;
+
+	if (!b->fs_by_stops) {
+		b->regs[FS] = __builtin_ia32_rdfsbase64();
+		return 1;
+	}
+	__asm__ volatile("mov %%fs, %0" : "=r"(selector));
+	b->regs[FS] = b->fs;
+	return selector == 0;
+}
+
 int agent_call(struct block *b)
 {
 	const struct row *rows = (const struct row *)((u8 *)b + (ROWS - BLOCK));
@@ -806,7 +824,7 @@ int agent_call(struct block *b)
 
 	if (b->regs[0] != SYS_WRITE)
 		b->stood = 0;
-	if (!b->supervised || b->attention || b->regs[17] & FLAG_AC || !(row = row_of(b, rows)))
+	if (!b->supervised || b->attention || b->regs[17] & FLAG_AC || !keep_fs(b) || !(row = row_of(b, rows)))
 		return ASK;
 	if (b->sum_referred > MOST_REFERRED || room_of(b, row, &length) > RING_SIZE - b->head)
 		return ASK;

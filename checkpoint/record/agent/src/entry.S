@@ -58,10 +58,6 @@ agent_kept:
 	mov	%rax, R_RIP(%r11)
 	mov	D_RETURN(%rcx), %rax
 	mov	%rax, B_RETURN(%r11)
-	rdfsbase %rax
-	mov	%rax, R_FS(%r11)
-	rdgsbase %rax
-	mov	%rax, R_GS(%r11)
 	mov	B_HEAD(%r11), %rax
 	mov	%rax, B_HEAD0(%r11)
 	movl	$PHASE_ENTERED, B_PHASE(%r11)
