@@ -256,7 +256,7 @@ func (t *thread) inheritedActions() error {
 // findSite finds a place for injected calls.
 func (sp *space) findSite() error {
 	for m := range sp.maps.tree.From(0) {
-		if m.Name == "[vdso]" {
+		if m.Name == vdsoName {
 			sp.vdso, sp.vdsoEnd = m.Start, m.End
 			return sp.placeSite(m)
 		}

@@ -236,13 +236,13 @@ const guessBefore, guessBehind = 64, 32
 
 // looksLikeTSC reports whether b[i] looks like the start of RDTSC or RDTSCP. From whatever byte in front of it one begins to decode, one
 // comes to it, for nearly all: code that is decoded from the midst of an instruction soon is as it should be. And the two halves of the
-// result are put together right behind it.
+// result are put together nearby.
 func looksLikeTSC(b []byte, i int) bool {
 	shift := []byte{0x48, 0xc1, 0xe2, 0x20} // SHL RDX, 32
-	if k, n := trapped(b[i:]); k != checkpoint.InstrRDTSC && k != checkpoint.InstrRDTSCP || !bytes.Contains(b[i+int(n):], shift) {
+	if k, _ := trapped(b[i:]); k != checkpoint.InstrRDTSC && k != checkpoint.InstrRDTSCP || len(b) < i+jumpSize || !bytes.Contains(b, shift) {
 		return false
 	}
-	reached := 0
+	reached, missed := 0, 0
 	for from := range i {
 		at := from
 		for at < i {
@@ -252,11 +252,15 @@ func looksLikeTSC(b []byte, i int) bool {
 			}
 			at += int(d.Len)
 		}
-		if at == i {
+		switch {
+		case at == i:
 			reached++
+		case at > i:
+			missed++
+		default: // what it came to is no instruction, so it began in the midst of one
 		}
 	}
-	return reached >= i-i/8
+	return reached >= i/2 && missed <= reached/8
 }
 
 // isAmidData reads what surrounds a place in a section that is in no function.

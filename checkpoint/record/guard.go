@@ -88,6 +88,7 @@ type journal struct {
 	recorder   atomic.Int32
 	tracer     atomic.Int32  // the thread that traces
 	tsc, cpuid atomic.Uint32 // RDTSC, and CPUID, are made to fault
+	halts      atomic.Uint32 // by HLT, where nothing else has RDTSC fault
 	herald     atomic.Int32  // a child of the guardian that does the most urgent, 0 for none
 	heralded   atomic.Uint32 // not 0: the herald is on watch. It changes when that has seen the recorder's end
 
@@ -217,12 +218,15 @@ func (t *thread) admit() error {
 	return err
 }
 
-// traps notes that RDTSC, and with cpuid CPUID, is made to fault from now on.
-func (g *guard) traps(cpuid bool) {
+// traps notes that RDTSC, with halts by HLT, and with cpuid CPUID, is made to fault from now on.
+func (g *guard) traps(halts, cpuid bool) {
 	if g == nil {
 		return
 	}
 	g.journal.tsc.Store(1)
+	if halts {
+		g.journal.halts.Store(1)
+	}
 	if cpuid {
 		g.journal.cpuid.Store(1)
 	}

@@ -6,13 +6,16 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/checkpoint/abi/ptrace"
 	"vplay/checkpoint/record/agent"
@@ -404,10 +407,16 @@ func (g *guardian) healWard(w *ward) error {
 // agent itself does so only at the next of its calls.
 func (g *guardian) ownCode(w *ward, mem memory) {
 	of := int(w.undo.pid)
-	if g.own[w.pid] || w.undo.agent == 0 || w.executed {
+	if g.own[w.pid] || w.executed {
 		return
 	}
 	g.own[w.pid] = true
+	if w.undo.agent == 0 {
+		if g.journal.halts.Load() != 0 {
+			ownInsns(w.pid, mem)
+		}
+		return
+	}
 	list, known := g.jumps[of]
 	if !known {
 		list = jumpsOf(of, w.undo.agent)
@@ -417,6 +426,80 @@ func (g *guardian) ownCode(w *ward, mem memory) {
 		var now [1]byte
 		if n, err := mem.readAt(now[:], j.Addr); err == nil && n == 1 && isJump(now[0]) {
 			_, _ = mem.writeAt(j.Own[:jumpSize], j.Addr) // it fails only where the process has gone
+		}
+	}
+}
+
+// ownInsns takes HLT out of the code of a process without an agent, which no list tells of: in the pages of files that are its own it
+// gets back what the file has, and in the vdso what that of this process has, which is the same kernel's.
+func ownInsns(pid int, mem memory) {
+	list, err := readMaps(pid, &objectTable{})
+	if err != nil {
+		return
+	}
+	other, mm, err := ptraceSource{}.open(pid)
+	if err != nil {
+		return
+	}
+	defer other.close()
+	defer mm.close()
+	for _, m := range list {
+		if m.Prot&checkpoint.ProtExec == 0 || !m.private() {
+			continue
+		}
+		r, done := codeBehind(pid, &m)
+		if r == nil {
+			continue
+		}
+		_ = mm.visit(m.Start, m.End, func(page, entry uint64) {
+			if entry&(pmPresent|pmSwap) != 0 && entry&pmFile == 0 {
+				ownInsnsAt(page*checkpoint.PageSize, mem, r, int64(m.Offset+page*checkpoint.PageSize-m.Start))
+			}
+		})
+		done()
+	}
+}
+
+// codeBehind opens what a mapping of code shows of a file, or of the vdso, from the start of that; nil where there is nothing to compare with.
+func codeBehind(pid int, m *mapping) (r io.ReaderAt, done func()) {
+	if m.Name == vdsoName {
+		own, err := readMaps(os.Getpid(), &objectTable{})
+		i := slices.IndexFunc(own, func(o mapping) bool { return o.Name == vdsoName })
+		if err != nil || i < 0 {
+			return nil, nil
+		}
+		image := make([]byte, own[i].End-own[i].Start)
+		mem, mm, err := ptraceSource{}.open(os.Getpid())
+		if err != nil {
+			return nil, nil
+		}
+		defer mm.close()
+		defer mem.close()
+		if n, err := mem.readAt(image, own[i].Start); err != nil || n != len(image) {
+			return nil, nil
+		}
+		return bytes.NewReader(image), func() {}
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, m.Start, m.End))
+	if err != nil { // that needs a privilege
+		f, err = os.Open(m.Name)
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return f, func() { f.Close() }
+}
+
+// ownInsnsAt is ownInsns for the page at addr. The code has its content at off.
+func ownInsnsAt(addr uint64, mem memory, code io.ReaderAt, off int64) {
+	var now, own [checkpoint.PageSize]byte
+	if n, err := mem.readAt(now[:], addr); err != nil || n != len(now) {
+		return
+	}
+	n, _ := code.ReadAt(own[:], off) // a file ends in its last page
+	for i, b := range own[:n] {
+		if now[i] == hlt && b != hlt {
+			_, _ = mem.writeAt(own[i:i+1], addr+uint64(i)) // it fails only where the process has gone
 		}
 	}
 }
@@ -628,7 +711,7 @@ func findPlace(pid int, mem memory) (at place, err error) {
 		return at, err
 	}
 	for _, m := range list {
-		if m.Name == "[vdso]" {
+		if m.Name == vdsoName {
 			at.vdso, at.end = m.Start, m.End
 			at.site, err = findSyscall(mem, m.Start, m.End)
 		}

@@ -191,7 +191,7 @@ func (t *objectTable) forget(dev, inode uint64) {
 // kindOf returns what a path of /proc/PID/maps stands for.
 func kindOf(path string, inode uint64) checkpoint.ObjectKind {
 	switch {
-	case path == "[vdso]" || path == "[vvar]" || path == "[vvar_vclock]" || path == "[vsyscall]":
+	case path == vdsoName || path == "[vvar]" || path == "[vvar_vclock]" || path == "[vsyscall]":
 		return checkpoint.ObjectSpecial
 	case strings.HasPrefix(path, "/memfd:"), strings.HasPrefix(path, "/SYSV"), strings.HasPrefix(path, "/dev/zero"):
 		return checkpoint.ObjectShared

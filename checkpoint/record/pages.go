@@ -133,7 +133,7 @@ func (sp *space) scanSince(list []mapping, last *interval) (*pageScan, error) {
 			o = *sp.objects.at(m.Object)
 		}
 		if o.Kind == checkpoint.ObjectSpecial {
-			if m.Name == "[vdso]" {
+			if m.Name == vdsoName {
 				c.private.add(m.Start/checkpoint.PageSize, m.End/checkpoint.PageSize)
 			}
 			continue

@@ -87,7 +87,7 @@ func newSession(ctx context.Context, opt Options) *session {
 		source = opt.source
 	}
 	return &session{
-		opt: opt, source: source, haltsTSC: opt.NoTrapTSC || opt.source == nil && !TSCFaults(), log: opt.Logger, ctx: ctx, out: out,
+		opt: opt, source: source, haltsTSC: opt.NoTrapTSC || !TSCFaults(), log: opt.Logger, ctx: ctx, out: out,
 		threads: map[int]*thread{}, unrecorded: map[int]int{}, parents: map[int]int{}, executing: map[int]string{}, scheduler: newScheduler(opt),
 		shadows: map[int]*shadow{}, early: map[int]unix.WaitStatus{},
 		result: Result{Stats: Stats{Stopped: map[int64]uint64{}}},

@@ -38,7 +38,7 @@ type trapState struct {
 // arm makes the instructions fault in the program's image. The program is at
 // the exit of its execve.
 func (t *thread) arm() error {
-	t.session.guard.traps(!t.session.opt.NoTrapCPUID)
+	t.session.guard.traps(t.session.haltsTSC, !t.session.opt.NoTrapCPUID)
 	if err := t.admit(); err != nil {
 		return err
 	}

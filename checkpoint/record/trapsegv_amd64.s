@@ -14,8 +14,8 @@ TEXT ·onSegv(SB), NOSPLIT|NOFRAME, $0-0
 	JNE  other
 	MOVQ 168(DX), CX
 	MOVW (CX), AX
-	CMPB AX, $0xf4 // HLT, in the place of RDTSC: the guardian is about to take it out
-	JEQ  return
+	CMPB AX, $0xf4 // HLT
+	JEQ  halted
 	CMPW AX, $0x310f // RDTSC
 	JEQ  tsc
 	CMPW AX, $0xa20f // CPUID
@@ -32,6 +32,29 @@ tsc:
 	SYSCALL
 	TESTQ AX, AX
 	JNE  other
+	JMP  return
+
+halted:
+	// In the place of RDTSC or RDTSCP, which are executed here. Any other the guardian is about to take out.
+	MOVQ DX, BX
+	MOVL (CX), SI
+	CMPW AX, $0x31f4
+	JEQ  stamp
+	ANDL $0xffffff, SI
+	CMPL SI, $0xf901f4
+	JNE  return
+	RDTSCP
+	MOVQ CX, 152(BX) // RCX
+	ADDQ $1, 168(BX)
+	JMP  stamped
+
+stamp:
+	RDTSC
+
+stamped:
+	MOVQ AX, 144(BX) // RAX
+	MOVQ DX, 136(BX) // RDX
+	ADDQ $2, 168(BX)
 	JMP  return
 
 cpuid:

@@ -24,6 +24,9 @@ import (
 // stays: a thread may be in it, or return to it from a signal handler. It stands in the zeros
 // between the end of the vdso and that of its last page, and does no harm there.
 
+// vdsoName is what the kernel calls its mapping.
+const vdsoName = "[vdso]"
+
 // codePatch is code of the program's that is replaced.
 type codePatch struct {
 	addr     uint64
@@ -155,7 +158,7 @@ func (sp *space) placeBehind(at uint64, code []byte, what string) (bool, error) 
 func (sp *space) findVDSO() error {
 	var at *mapping
 	for m := range sp.maps.tree.From(0) {
-		if m.Name == "[vdso]" {
+		if m.Name == vdsoName {
 			at = m
 		}
 	}

@@ -19,7 +19,7 @@ func TestPlanVDSO(t *testing.T) {
 	}
 	var image []byte
 	for _, m := range list {
-		if m.Name != "[vdso]" {
+		if m.Name != vdsoName {
 			continue
 		}
 		mem, mm, err := ptraceSource{}.open(os.Getpid())
