@@ -188,7 +188,7 @@ func (m *Machine) trapped(x x86.Exit) error {
 	c := m.CPU
 	if m.next < len(m.iv.Events) && m.iv.Events[m.next].Kind == checkpoint.EventInstr {
 		e := &m.iv.Events[m.next]
-		if e.Instr == kind {
+		if e.Instr == kind && !m.isUntrapped(kind, e) {
 			if m.OnEvent != nil {
 				m.OnEvent(e)
 			}
@@ -213,7 +213,7 @@ func (m *Machine) trapped(x x86.Exit) error {
 			return nil
 		}
 	}
-	if x == x86.ExitCPUID && !m.s.Rec.Manifest().CPU.Faulting {
+	if m.isUntrapped(kind, nil) {
 		out := m.s.cpu.CPUID(uint32(c.R[x86.RAX]), uint32(c.R[x86.RCX]))
 		m.setOut(kind, [4]uint64{uint64(out[0]), uint64(out[1]), uint64(out[2]), uint64(out[3])})
 		return nil
@@ -222,6 +222,19 @@ func (m *Machine) trapped(x x86.Exit) error {
 		return m.unsupported()
 	}
 	return m.diverged("trapped instruction", m.expected(), fmt.Sprintf("instruction kind %d", kind))
+}
+
+// isUntrapped reports whether an instruction is a CPUID that the recorder could not trap, as it can none of some, or not this one: the
+// next event, e, is another's.
+func (m *Machine) isUntrapped(kind checkpoint.InstrKind, e *checkpoint.Event) bool {
+	if kind != checkpoint.InstrCPUID || m.s.Rec.Manifest().CPU.Faulting {
+		return false
+	}
+	if e == nil {
+		return true
+	}
+	now := loader.Regs(&m.CPU.State)
+	return checkpoint.HashRegs(&now) != e.RegHash
 }
 
 // setOut stores the result of a trapped instruction, as an event has it, and retires it.

@@ -209,8 +209,12 @@ func present(l *checkpoint.CPUIDLeaf) {
 // cpuidAnswer is what a trapped CPUID answers.
 func (p *process) cpuidAnswer(leaf, sub uint32) checkpoint.CPUIDLeaf {
 	var first *checkpoint.CPUIDLeaf
-	for i := range p.trap.answers {
-		l := &p.trap.answers[i]
+	answers := p.trap.answers
+	if !p.trap.cpuid { // the program has HLT in its place
+		answers = p.session.hostCPU().CPUID
+	}
+	for i := range answers {
+		l := &answers[i]
 		if l.Leaf != leaf {
 			continue
 		}

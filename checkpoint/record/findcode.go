@@ -35,6 +35,10 @@ var (
 		k, _ := trapped(code)
 		return k == checkpoint.InstrRDTSC || k == checkpoint.InstrRDTSCP
 	}, []string{"RDTSC", "RDTSCP"}}
+	classTraps = insnClass{classTSC.index, func(code []byte) bool {
+		k, _ := trapped(code)
+		return k != 0 && k != checkpoint.InstrRandom
+	}, []string{"RDTSC", "RDTSCP", "CPUID"}}
 	classRandom = insnClass{indexRandom, func(code []byte) bool { return len(code) > 2 && code[2] >= 0xf0 }, []string{"RDRAND", "RDSEED"}}
 )
 
@@ -224,7 +228,7 @@ func (c *codeSearch) enter(s *elf.Section, addr uint64) error {
 func (c *codeSearch) guess(s *elf.Section, off uint64) bool {
 	from, to := max(off, s.Offset+guessBefore)-guessBefore, min(off+guessBehind, s.Offset+s.FileSize)
 	b := make([]byte, to-from)
-	if _, err := c.r.ReadAt(b, int64(from)); err != nil || !looksLikeTSC(b, int(off-from)) {
+	if _, err := c.r.ReadAt(b, int64(from)); err != nil || !looksLikeTrap(b, int(off-from)) {
 		return false
 	}
 	c.found.known = append(c.found.known, foundInsn{off, [jumpSize]byte(b[off-from:])})
@@ -234,12 +238,24 @@ func (c *codeSearch) guess(s *elf.Section, off uint64) bool {
 // How much of what surrounds a place is looked at, before and behind it.
 const guessBefore, guessBehind = 64, 32
 
-// looksLikeTSC reports whether b[i] looks like the start of RDTSC or RDTSCP. From whatever byte in front of it one begins to decode, one
-// comes to it, for nearly all: code that is decoded from the midst of an instruction soon is as it should be. And the two halves of the
-// result are put together nearby.
-func looksLikeTSC(b []byte, i int) bool {
-	shift := []byte{0x48, 0xc1, 0xe2, 0x20} // SHL RDX, 32
-	if k, _ := trapped(b[i:]); k != checkpoint.InstrRDTSC && k != checkpoint.InstrRDTSCP || len(b) < i+jumpSize || !bytes.Contains(b, shift) {
+// looksLikeTrap reports whether b[i] looks like the start of RDTSC, RDTSCP or CPUID. From whatever byte in front of it one begins to decode, one
+// comes to it, for nearly all: code that is decoded from the midst of an instruction soon is as it should be. And the two halves of a
+// time are put together nearby, or what CPUID says is moved elsewhere right behind it.
+func looksLikeTrap(b []byte, i int) bool {
+	const soon = 12
+	if len(b) < i+soon {
+		return false
+	}
+	switch k, _ := trapped(b[i:]); k {
+	case checkpoint.InstrRDTSC, checkpoint.InstrRDTSCP:
+		if shift := []byte{0x48, 0xc1, 0xe2, 0x20}; !bytes.Contains(b, shift) { // SHL RDX, 32
+			return false
+		}
+	case checkpoint.InstrCPUID:
+		if mov := byte(0x89); bytes.IndexByte(b[i:i+soon], mov) < 0 {
+			return false
+		}
+	default:
 		return false
 	}
 	reached, missed := 0, 0

@@ -161,3 +161,28 @@ func FuzzFindCode(f *testing.F) {
 		}
 	})
 }
+
+// TestLooksLikeTrap: what has no unwind table is told from the bytes around it.
+func TestLooksLikeTrap(t *testing.T) {
+	const before = "\xcc\x64\x48\x8b\x04\x25\xf8\xff\xff\xff\x48\x39\x60\x08\x77\x05\xe8\xcc\xff\xff\xff\x48\x3b\x20\x77\x05\xe8\xc2\xff\xff\xff\xc3\xcc"
+	ticks := "\x80\x3d\x75\x38\xd2\x00\x01\x75\x10\x0f\x01\xf9\x48\xc1\xe2\x20\x48\x01\xd0\x48\x89\x44\x24\x08\xc3\x0f\xae\xf0\x0f\xae\xe8\x0f\x31\xeb\xe9" // runtime.cputicks of Go
+	cpuid := "\x8b\x44\x24\x08\x8b\x4c\x24\x0c\x0f\xa2\x89\x44\x24\x10\x89\x5c\x24\x14\x89\x4c\x24\x18\x89\x54\x24\x1c\xc3"                                 // its internal/cpu.cpuid
+	behind := string(bytes.Repeat([]byte{0xcc}, 16))
+	for _, c := range []struct {
+		name, code, insn string
+		want             bool
+	}{
+		{"RDTSCP", before + ticks, "\x0f\x01\xf9", true},
+		{"RDTSC", before + ticks, "\x0f\x31", true},
+		{"CPUID", before + cpuid, "\x0f\xa2", true},
+		{"the number of a MOV", before + "\xb8\x0f\x31\x00\x00\x48\xc1\xe2\x20\xc3", "\x0f\x31", false},
+		{"a number that is not put together", before + "\x90\x0f\x31\xc3", "\x0f\x31", false},
+		{"text", before + "0123456789abcdef\x0f\xa2ghijklmnopqrst", "\x0f\xa2", false},
+	} {
+		code := []byte(c.code + behind)
+		i := bytes.LastIndex(code, []byte(c.insn))
+		if got := looksLikeTrap(code, i); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}

@@ -21,7 +21,8 @@ import (
 // RDRAND and RDSEED are such. Programs use them where CPUID says that the CPU has them, and where that cannot be made to fault no setting
 // keeps all from it: std::random_device of C++ is such. In a process without the agent they are executed as they are, and replay refuses
 // them by name. RDTSC and RDTSCP are such where a thread is switched to often (tscruns.go), and always where nothing else has them fault
-// (tscprobe.go). What is in doubt, or is made as the program runs, is executed as it is.
+// (tscprobe.go). CPUID is looked for with them then: such a machine answers it by whatever CPU of its host it is on, whose
+// number is among the answers. What is in doubt, or is made as the program runs, is executed as it is.
 
 // hlt is HLT, which faults as RDTSC does that is made to: #GP, with SI_KERNEL (Intel SDM volume 2, HLT).
 const hlt = 0xf4
@@ -31,7 +32,7 @@ type siteKind uint8
 
 const (
 	siteCall   siteKind = iota // SYSCALL
-	siteTSC                    // RDTSC or RDTSCP
+	siteTSC                    // RDTSC or RDTSCP; or CPUID, where both have to be looked for
 	siteRandom                 // RDRAND or RDSEED
 )
 
@@ -161,7 +162,7 @@ func (sp *space) lookForHalts() error {
 			sites = append(sites, more...)
 		}
 		if tsc {
-			sites = append(sites, sp.haltsIn(&list[i], siteTSC, &classTSC)...)
+			sites = append(sites, sp.haltsIn(&list[i], siteTSC, &classTraps)...)
 		}
 	}
 	if tsc && sp.attached {
@@ -198,7 +199,7 @@ func (sp *space) haltsInVDSO() (sites []*site) {
 	for _, p := range sp.patches {
 		copy(image[p.addr-sp.vdso:], p.old)
 	}
-	code, err := findCode(bytes.NewReader(image), &classTSC)
+	code, err := findCode(bytes.NewReader(image), &classTraps)
 	if err != nil {
 		sp.session.log.Warn().Err(err).Msg("RDTSC is not trapped in the vdso")
 	}

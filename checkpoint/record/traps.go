@@ -54,7 +54,7 @@ func (t *thread) arm() error {
 func (t *thread) armTSC() error {
 	if t.session.haltsTSC {
 		t.proc.trap.tsc, t.proc.trap.halts, t.tscRuns = true, true, true
-		t.session.noteOnce("RDTSC cannot be made to fault here: it is looked for in the program's files; where it is not found, as in code that is made at run time, replay stops")
+		t.session.noteOnce("RDTSC cannot be made to fault here: it is looked for in the program's files, and CPUID with it; where one is not found, as in code that is made at run time, replay may stop")
 		return nil
 	}
 	ret, err := t.callOnce(unix.SYS_PRCTL, prSetTSC, prTSCSegv)
@@ -149,9 +149,9 @@ func (t *thread) trappedHere() (checkpoint.InstrKind, uint64, []byte) {
 	faults := false
 	switch trap := &t.proc.trap; kind {
 	case checkpoint.InstrRDTSC, checkpoint.InstrRDTSCP:
-		faults = trap.tsc && !trap.ownTSC // else the program wants the fault
+		faults = trap.tsc && (!trap.ownTSC || !TSCFaults()) // else the program wants the fault, and would have it
 	case checkpoint.InstrCPUID:
-		faults = trap.cpuid && !trap.ownCPUID
+		faults = trap.cpuid && !trap.ownCPUID || there[0] == hlt
 	case checkpoint.InstrRandom:
 		faults = there[0] == hlt
 	}

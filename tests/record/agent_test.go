@@ -69,6 +69,7 @@ var agentModes = []struct {
 	{"plain", recorder.Options{}},
 	{"short", recorder.Options{Interval: 2 * time.Millisecond}},
 	{"forced", recorder.Options{ForceEvery: 3 * time.Millisecond}},
+	{"bare", recorder.Options{NoTrapTSC: true, NoFSGSBase: true}},
 }
 
 // treeOfFiles makes a folder with files in dir.

@@ -3,15 +3,19 @@
 package record
 
 import (
+	"fmt"
+	"os/exec"
 	"testing"
 	"time"
 
 	recorder "vplay/checkpoint/record"
+	"vplay/tests/need"
 )
 
 // TestTSCRuns: RDTSC runs in a program whose code is known, and is in the log all the same. Where one may be that is in no
 // function, it faults.
 func TestTSCRuns(t *testing.T) {
+	need.Machine(t, "a CPU or virtual machine in which RDTSC can be made to fault", recorder.TSCFaults())
 	known, bare := compile(t, "tscruns"), compile(t, "tscruns", "-DBARE")
 	for name, c := range map[string]struct {
 		prog string
@@ -37,6 +41,34 @@ func TestTSCRuns(t *testing.T) {
 			}
 			t.Log(verify(t, res.Path))
 		})
+	}
+}
+
+// TestTrapsInFiles: where RDTSC cannot be made to fault it is found in the program's files: with an unwind table, and without
+// one in Go's. The agent then does without FSGSBASE, too, as in the oldest CPUs.
+func TestTrapsInFiles(t *testing.T) {
+	goTool, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{
+		"blocked": {compile(t, "rdtscblocked")},
+		"clocks":  {compile(t, "manyclocks"), "500", "2000"},
+		"shell":   {"bash", "-c", "for i in 1 2 3; do echo $i | cat; done; /bin/true"},
+		"go":      {goTool, "version"},
+	} {
+		for _, agent := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/agent %v", name, agent), func(t *testing.T) {
+				r := run{args: args, opt: recorder.Options{Agent: agent, AgentAfter: -1, NoTrapTSC: true, NoFSGSBase: true, Keep: recorder.KeepAlways}}
+				want := r.native(t)
+				got, res := r.recorded(t)
+				same(t, got, want)
+				t.Log(verify(t, res.Path))
+				if res.Stats.Instrs == 0 {
+					t.Errorf("no RDTSC in the log")
+				}
+			})
+		}
 	}
 }
 
