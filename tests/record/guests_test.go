@@ -22,7 +22,8 @@ type guestCase struct {
 	refused string // recording ends early for this reason
 	opt     func(*recorder.Options)
 	page    string // that the kernel must map
-	noAgent bool   // it reads its own machine code, which the agent changes (vplayd help record)
+	noAgent bool   // it reads its own machine code, which the agent changes (vplayd help record), and HLT for RDTSC does
+	prints  string // what it prints by itself on machines that it is for
 }
 
 var guestCases = []guestCase{
@@ -69,7 +70,7 @@ var guestCases = []guestCase{
 	{name: "sparsemap"},
 	{name: "spawnfail"},
 	{name: "stops"},
-	{name: "system", flags: []string{"-no-pie"}},
+	{name: "system", flags: []string{"-no-pie"}, prints: "selector 23 "}, // Linux's table of segments, which some hypervisors replace
 	{name: "textsum", noAgent: true},
 	{name: "thread2"},
 	{name: "threadkilled"},
@@ -103,6 +104,8 @@ func TestGuests(t *testing.T) {
 			needPage(t, c.page)
 			r := run{args: []string{compile(t, c.name, c.flags...)}, noAgent: c.noAgent}
 			want := r.native(t)
+			need.Machine(t, "a machine in which RDTSC can be made to fault", !c.noAgent || recorder.TSCFaults())
+			need.Machine(t, "a machine where it prints: "+c.prints, strings.Contains(want.out, c.prints))
 			for _, m := range modes {
 				r.opt = m.opt
 				if c.opt != nil {
