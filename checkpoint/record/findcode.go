@@ -150,7 +150,14 @@ func newCodeSearch(r io.ReaderAt, class *insnClass) (*codeSearch, error) {
 		c.sections = append(c.sections, s)
 	}
 	table := sync.OnceValue(func() *unwindTable { return readUnwindTable(f, r) })
-	c.functions = func(addr uint64) (abi.Range, bool) { return table().holding(addr) }
+	symbols := sync.OnceValue(func() []abi.Range { return readSymbols(f) })
+	c.functions = func(addr uint64) (abi.Range, bool) {
+		fn, ok := table().holding(addr)
+		if !ok && c.guesses {
+			return holdingOf(symbols(), addr)
+		}
+		return fn, ok
+	}
 	return c, nil
 }
 
