@@ -19,7 +19,7 @@ import (
 
 // Where it stands, from its start.
 const (
-	segvCode    = 320 // room of the code
+	segvCode    = 352 // room of the code
 	segvAction  = segvCode
 	segvDefault = segvAction + 32 // the default action, for rt_sigaction(2)
 	segvSize    = segvDefault + 32

@@ -20,13 +20,14 @@ import (
 
 	"vplay/checkpoint/abi"
 	"vplay/tests/internal/tool"
+	"vplay/tests/need"
 )
 
 // What a forged file may cost, whatever it asks for.
 const (
 	mostMemory = 1 << 30         // bytes resident
-	mostCPU    = 5 * time.Second // of processor time
-	mostAfter  = time.Second     // of processor time behind Ctrl-C
+	mostCPU    = 5 * time.Second // of processor time, and what the pages cost
+	mostAfter  = time.Second     // likewise, behind Ctrl-C
 	mostWait   = 2 * time.Minute // a process of low priority waits long on a busy machine
 )
 
@@ -175,11 +176,11 @@ func open(t *testing.T, vplayd, path string, verb []string, stop bool, codes ...
 	before := time.Duration(atSignal.Load())
 	st := cmd.ProcessState
 	used := st.SysUsage().(*syscall.Rusage)
-	cpu := st.UserTime() + st.SystemTime()
+	cpu, pages := st.UserTime()+st.SystemTime(), time.Duration(used.Minflt)*need.PageTime()
 	what := fmt.Sprintf("%s, stopped %v: exit code %d, %d MiB, %v of CPU, %v behind the signal, %v in all", verb[0], stop, st.ExitCode(), used.Maxrss>>10,
 		cpu.Round(time.Millisecond), (cpu - before).Round(time.Millisecond), took.Round(time.Millisecond))
 	t.Log(what, "\n", text)
-	if used.Maxrss<<10 > mostMemory || cpu > mostCPU && !stop || before > 0 && cpu-before > mostAfter || ctx.Err() != nil {
+	if used.Maxrss<<10 > mostMemory || cpu-pages > mostCPU && !stop || before > 0 && cpu-pages-before > mostAfter || ctx.Err() != nil {
 		t.Errorf("too much: %s", what)
 	}
 	if before > 0 {
