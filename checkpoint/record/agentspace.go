@@ -159,7 +159,7 @@ func (t *thread) underAgent(sig int) (bool, error) {
 	own.Hope(t.hopesUntil())
 	own.Clock(t.agentClock())
 	own.Together(t.staysTogether())
-	if t.session.opt.NoFSGSBase || !hasCPUFlag("fsgsbase") {
+	if t.session.fsByStops {
 		own.FSBase(t.regs.Fs_base)
 	}
 	t.noteStack()

@@ -118,19 +118,17 @@ func (m *codeFile) isUnchanged(sp *space) bool {
 // errOtherCode says that code is not what its file has.
 var errOtherCode = errors.New("the code was changed")
 
-// addHalts adds those of the sites that there are not yet. False says that the agent has no room for them, which would take
-// them out if the recorder were killed.
-func (sp *space) addHalts(list []*site) bool {
+// addHalts adds those of the sites that there are not yet. False says that the agent has no room for all, which takes
+// them out if the recorder is killed.
+func (sp *space) addHalts(list []*site) (all bool) {
+	all = true
 	for _, s := range list {
-		if sp.code.sites[s.addr] != nil {
-			continue
+		if sp.code.sites[s.addr] == nil {
+			all = (sp.agent == nil || sp.agent.giveSlot(s)) && all
+			sp.code.add(s)
 		}
-		if sp.agent != nil && !sp.agent.giveSlot(s) {
-			return false
-		}
-		sp.code.add(s)
 	}
-	return true
+	return all
 }
 
 // haltsToAgent tells the agent, which is new, of the sites that there are.
@@ -168,22 +166,26 @@ func (sp *space) lookForHalts() error {
 	if tsc && sp.attached {
 		sites = append(sites, sp.haltsInVDSO()...)
 	}
-	if !sp.addHalts(sites) {
-		sp.session.noteOnce("there are more instructions to be trapped than the agent has room for: a program that executes the others does not replay")
+	if len(sites) == 0 {
+		return nil
 	}
+	if err := sp.ownCode(); err != nil { // it is compared
+		return err
+	}
+	sp.addHalts(slices.DeleteFunc(sites, func(s *site) bool { // those that the program has changed are not what they were
+		var now [jumpSize]byte
+		return sp.readMem(s.addr, now[:]) != len(now) || !bytes.Equal(now[:], s.own)
+	}))
 	return sp.writeHalts()
 }
 
-// haltsIn returns a site for each instruction of a class that a mapping of a file shows.
+// haltsIn returns a site for each instruction of a class that a mapping of a file shows, and that has none yet.
 func (sp *space) haltsIn(m *codeFile, kind siteKind, class *insnClass) (sites []*site) {
 	code := sp.session.foundIn(m, class)
 	for i := range code.known {
 		insn := &code.known[i]
 		addr := m.Start + insn.off - m.Offset
-		var now [jumpSize]byte
-		switch s := sp.code.sites[addr]; {
-		case insn.off-m.Offset >= m.End-m.Start, s != nil:
-		case sp.readMem(addr, now[:]) == len(now) && now == insn.own: // else the program has changed it
+		if insn.off-m.Offset < m.End-m.Start && sp.code.sites[addr] == nil {
 			sites = append(sites, haltSite(addr, kind, insn))
 		}
 	}
@@ -204,7 +206,9 @@ func (sp *space) haltsInVDSO() (sites []*site) {
 		sp.session.log.Warn().Err(err).Msg("RDTSC is not trapped in the vdso")
 	}
 	for i := range code.known {
-		sites = append(sites, haltSite(sp.vdso+code.known[i].off, siteTSC, &code.known[i]))
+		if addr := sp.vdso + code.known[i].off; sp.code.sites[addr] == nil {
+			sites = append(sites, haltSite(addr, siteTSC, &code.known[i]))
+		}
 	}
 	return sites
 }

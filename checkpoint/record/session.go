@@ -37,6 +37,7 @@ type session struct {
 	leases    leases
 	tscFiles  tscFiles
 	found     map[codeRange]*foundCode // what has to fault in files
+	fsByStops bool                     // there is no FSGSBASE
 	haltsTSC  bool                     // RDTSC has to be looked for in the code: nothing else has it fault
 
 	clockOffset uint64 // of clock_gettime in the vDSO, 0 while nobody has looked
@@ -87,7 +88,7 @@ func newSession(ctx context.Context, opt Options) *session {
 		source = opt.source
 	}
 	return &session{
-		opt: opt, source: source, haltsTSC: opt.NoTrapTSC || !TSCFaults(), log: opt.Logger, ctx: ctx, out: out,
+		opt: opt, source: source, haltsTSC: opt.NoTrapTSC || !TSCFaults(), fsByStops: opt.NoFSGSBase || !hasCPUFlag("fsgsbase"), log: opt.Logger, ctx: ctx, out: out,
 		threads: map[int]*thread{}, unrecorded: map[int]int{}, parents: map[int]int{}, executing: map[int]string{}, scheduler: newScheduler(opt),
 		shadows: map[int]*shadow{}, early: map[int]unix.WaitStatus{},
 		result: Result{Stats: Stats{Stopped: map[int64]uint64{}}},
