@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -433,7 +432,8 @@ func (g *guardian) ownCode(w *ward, mem memory) {
 // ownInsns takes HLT out of the code of a process without an agent, which no list tells of: in the pages of files that are its own it
 // gets back what the file has, and in the vdso what that of this process has, which is the same kernel's.
 func ownInsns(pid int, mem memory) {
-	list, err := readMaps(pid, &objectTable{})
+	objs := &objectTable{}
+	list, err := readMaps(pid, objs)
 	if err != nil {
 		return
 	}
@@ -447,8 +447,8 @@ func ownInsns(pid int, mem memory) {
 		if m.Prot&checkpoint.ProtExec == 0 || !m.private() {
 			continue
 		}
-		r, done := codeBehind(pid, &m)
-		if r == nil {
+		r, done, err := codeBehind(pid, &m, objs)
+		if err != nil {
 			continue
 		}
 		_ = mm.visit(m.Start, m.End, func(page, entry uint64) {
@@ -460,34 +460,17 @@ func ownInsns(pid int, mem memory) {
 	}
 }
 
-// codeBehind opens what a mapping of code shows of a file, or of the vdso, from the start of that; nil where there is nothing to compare with.
-func codeBehind(pid int, m *mapping) (r io.ReaderAt, done func()) {
-	if m.Name == vdsoName {
-		own, err := readMaps(os.Getpid(), &objectTable{})
-		i := slices.IndexFunc(own, func(o mapping) bool { return o.Name == vdsoName })
-		if err != nil || i < 0 {
-			return nil, nil
-		}
-		image := make([]byte, own[i].End-own[i].Start)
-		mem, mm, err := ptraceSource{}.open(os.Getpid())
-		if err != nil {
-			return nil, nil
-		}
-		defer mm.close()
-		defer mem.close()
-		if n, err := mem.readAt(image, own[i].Start); err != nil || n != len(image) {
-			return nil, nil
-		}
-		return bytes.NewReader(image), func() {}
+// codeBehind opens what a mapping of code shows of a file of objs, or of the vdso, from the start of that. It fails where there is nothing to
+// compare with.
+func codeBehind(pid int, m *mapping, objs *objectTable) (r io.ReaderAt, done func(), err error) {
+	switch {
+	case m.Name == vdsoName:
+		image, err := guardVDSO()
+		return bytes.NewReader(image), func() {}, err
+	case m.Object == 0:
+		return nil, nil, os.ErrNotExist
 	}
-	f, err := os.Open(fmt.Sprintf("/proc/%d/map_files/%x-%x", pid, m.Start, m.End))
-	if err != nil { // that needs a privilege
-		f, err = os.Open(m.Name)
-	}
-	if err != nil {
-		return nil, nil
-	}
-	return f, func() { f.Close() }
+	return openBehind(pid, m, objs.at(m.Object))
 }
 
 // ownInsnsAt is ownInsns for the page at addr. The code has its content at off.
@@ -719,21 +702,30 @@ func findPlace(pid int, mem memory) (at place, err error) {
 	return at, err
 }
 
-// ownVDSO gives a vdso its own code back, which is what the guardian's own vdso has.
-func ownVDSO(mem memory, at place) error {
+// guardVDSO reads the guardian's own vdso, which is the one that all processes have; nothing where there is none.
+func guardVDSO() ([]byte, error) {
 	self := unix.Getpid()
 	own, mm, err := ptraceSource{}.open(self)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer own.close()
 	defer mm.close()
 	from, err := findPlace(self, own)
-	if err != nil || from.vdso == 0 || from.end-from.vdso != at.end-at.vdso {
-		return err
+	if err != nil {
+		return nil, err
 	}
 	image := make([]byte, from.end-from.vdso)
 	if n, err := own.readAt(image, from.vdso); err != nil || n != len(image) {
+		return nil, err
+	}
+	return image, nil
+}
+
+// ownVDSO gives a vdso its own code back, which is what the guardian's own vdso has.
+func ownVDSO(mem memory, at place) error {
+	image, err := guardVDSO()
+	if err != nil || len(image) == 0 || uint64(len(image)) != at.end-at.vdso {
 		return err
 	}
 	patches, err := planVDSO(image, at.vdso)

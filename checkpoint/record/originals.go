@@ -70,10 +70,15 @@ func (sp *space) fileContent(k pageKey, b []byte) bool {
 // openMapped opens the file behind a mapping: the very file where the kernel
 // lets us, else by its name as long as it is still the same.
 func (sp *space) openMapped(m *mapping) (io.ReaderAt, func(), error) {
-	if f, done, err := mapFileOpener(sp.pid, m.Start, m.End)(); err == nil {
+	return openBehind(sp.pid, m, sp.objects.at(m.Object))
+}
+
+// openBehind is openMapped for a mapping of process pid, whose file is o.
+func openBehind(pid int, m *mapping, o *checkpoint.Object) (io.ReaderAt, func(), error) {
+	if f, done, err := mapFileOpener(pid, m.Start, m.End)(); err == nil {
 		return f, done, nil
 	}
-	return openNamed(sp.objects.at(m.Object))
+	return openNamed(o)
 }
 
 // openObject opens the file of an object: behind a mapping of it, or by its name if it is not mapped any more.
