@@ -186,9 +186,11 @@ func (m *Machine) trapped(x x86.Exit) error {
 		x86.ExitRDTSC: checkpoint.InstrRDTSC, x86.ExitRDTSCP: checkpoint.InstrRDTSCP, x86.ExitCPUID: checkpoint.InstrCPUID, x86.ExitRandom: checkpoint.InstrRandom,
 	}[x]
 	c := m.CPU
+	// Some CPUIDs, or all, the recorder could not trap: then the next event can be another one's.
+	untrapped := kind == checkpoint.InstrCPUID && !m.s.Rec.Manifest().CPU.Faulting
 	if m.next < len(m.iv.Events) && m.iv.Events[m.next].Kind == checkpoint.EventInstr {
 		e := &m.iv.Events[m.next]
-		if e.Instr == kind && !m.isUntrapped(kind, e) {
+		if e.Instr == kind && (!untrapped || m.hasRegsOf(e)) {
 			if m.OnEvent != nil {
 				m.OnEvent(e)
 			}
@@ -207,13 +209,12 @@ func (m *Machine) trapped(x x86.Exit) error {
 	if m.next < len(m.iv.Events) && m.iv.Events[m.next].Kind == checkpoint.EventFault {
 		// The program itself made the instruction fault (PR_SET_TSC,
 		// ARCH_SET_CPUID).
-		got := loader.Regs(&c.State)
-		if checkpoint.HashRegs(&got) == m.iv.Events[m.next].RegHash {
+		if m.hasRegsOf(&m.iv.Events[m.next]) {
 			m.faulted = true
 			return nil
 		}
 	}
-	if m.isUntrapped(kind, nil) {
+	if untrapped {
 		out := m.s.cpu.CPUID(uint32(c.R[x86.RAX]), uint32(c.R[x86.RCX]))
 		m.setOut(kind, [4]uint64{uint64(out[0]), uint64(out[1]), uint64(out[2]), uint64(out[3])})
 		return nil
@@ -224,17 +225,10 @@ func (m *Machine) trapped(x x86.Exit) error {
 	return m.diverged("trapped instruction", m.expected(), fmt.Sprintf("instruction kind %d", kind))
 }
 
-// isUntrapped reports whether an instruction is a CPUID that the recorder could not trap, as it can none of some, or not this one: the
-// next event, e, is another's.
-func (m *Machine) isUntrapped(kind checkpoint.InstrKind, e *checkpoint.Event) bool {
-	if kind != checkpoint.InstrCPUID || m.s.Rec.Manifest().CPU.Faulting {
-		return false
-	}
-	if e == nil {
-		return true
-	}
+// hasRegsOf reports whether the registers are those that an event was recorded with.
+func (m *Machine) hasRegsOf(e *checkpoint.Event) bool {
 	now := loader.Regs(&m.CPU.State)
-	return checkpoint.HashRegs(&now) != e.RegHash
+	return checkpoint.HashRegs(&now) == e.RegHash
 }
 
 // setOut stores the result of a trapped instruction, as an event has it, and retires it.
@@ -317,8 +311,7 @@ func (m *Machine) vsyscall(nr int64) error {
 		if !isEntry {
 			c.R[x86.RAX] = noSys // What the kernel leaves there when it cannot write to the program.
 		}
-		got := loader.Regs(&c.State)
-		switch same := checkpoint.HashRegs(&got) == e.RegHash; {
+		switch same := m.hasRegsOf(e); {
 		case same && isEntry:
 			c.Retired++
 			m.step, m.afterSyscall = 0, true
@@ -345,8 +338,7 @@ func (m *Machine) isLogged(f x86.Fault) bool {
 	if e.Kind != checkpoint.EventFault || !sameAddr(f, e) && !m.isForced(e) {
 		return false
 	}
-	got := loader.Regs(&m.CPU.State)
-	return checkpoint.HashRegs(&got) == e.RegHash
+	return m.hasRegsOf(e)
 }
 
 // isForced reports whether an event is the SIGSEGV that the kernel forces where it cannot write the frame of a signal: behind a

@@ -325,10 +325,8 @@ func (t *thread) reachAgent(addr, nr uint64) (uint64, error) {
 			return 0, err
 		}
 		s = sp.lookAt(addr, nr)
-		if s.jump.Len != 0 {
-			if !sp.agent.giveSlot(s) {
-				s.jump, s.own, s.next = abi.Range{}, nil, 0
-			}
+		if s.jump.Len != 0 && !sp.agent.giveSlot(s) {
+			s.jump, s.own, s.next = abi.Range{}, nil, 0
 		}
 		s.build(a)
 		sp.agent.stubs[s.stub] = s

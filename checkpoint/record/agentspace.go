@@ -330,7 +330,7 @@ type ownState struct {
 // noteNative tells the thread's agent what the thread would be without a recorder.
 func (t *thread) noteNative() {
 	trap := &t.proc.trap
-	now := ownState{t.affinity, trap.tsc && !trap.ownTSC && !trap.halts, trap.cpuid && !trap.ownCPUID}
+	now := ownState{t.affinity, trap.tsc && !trap.ownTSC && !t.session.haltsTSC, trap.cpuid && !trap.ownCPUID}
 	if t.block.native == now {
 		return
 	}

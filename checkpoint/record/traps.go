@@ -28,7 +28,6 @@ const (
 // trapState says what is made to fault.
 type trapState struct {
 	tsc, cpuid bool
-	halts      bool // RDTSC faults by HLT alone
 	// What the program itself asked to fault, and therefore sees.
 	ownTSC, ownCPUID bool
 	answers          []checkpoint.CPUIDLeaf
@@ -53,7 +52,7 @@ func (t *thread) arm() error {
 // armTSC makes RDTSC fault: where the kernel's way does nothing, halts.go does.
 func (t *thread) armTSC() error {
 	if t.session.haltsTSC {
-		t.proc.trap.tsc, t.proc.trap.halts, t.tscRuns = true, true, true
+		t.proc.trap.tsc, t.tscRuns = true, true
 		t.session.noteOnce("RDTSC cannot be made to fault here: it is looked for in the program's files, and CPUID with it; where one is not found, as in code that is made at run time, replay may stop")
 		return nil
 	}
@@ -70,7 +69,7 @@ func (t *thread) armTSC() error {
 
 // disarm gives a borrowed program its instructions back.
 func (s *trapState) disarm(in caller) error {
-	if s.tsc && !s.ownTSC && !s.halts {
+	if s.tsc && !s.ownTSC {
 		if _, err := in.do(unix.SYS_PRCTL, prSetTSC, prTSCEnable); err != nil {
 			return err
 		}

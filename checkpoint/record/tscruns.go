@@ -201,7 +201,7 @@ func (t *thread) guardTSC(next *action) error {
 
 // letTSC has RDTSC run in the thread, or fault. Calls can be injected at the stop.
 func (t *thread) letTSC(run bool) error {
-	if t.tscRuns == run || !t.proc.trap.tsc || t.proc.trap.halts {
+	if t.tscRuns == run || !t.proc.trap.tsc || t.session.haltsTSC {
 		return nil
 	}
 	how := uint64(prTSCSegv)

@@ -15,7 +15,7 @@ import (
 func TestMasks(t *testing.T) {
 	prog := compile(t, "masks")
 	period := "300" // us between signals
-	if need.PageTime() > 5*time.Microsecond {
+	if need.DearPages() {
 		period = "2500" // a handler takes the recorder nearly as long as that on such a machine: the program would not get on
 	}
 	for name, c := range map[string]struct {

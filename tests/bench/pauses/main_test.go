@@ -48,7 +48,7 @@ func TestPauses(t *testing.T) {
 	t.Setenv("PATH", filepath.Dir(link)+":"+os.Getenv("PATH"))
 	var out bytes.Buffer
 	seconds := "1s"
-	if need.PageTime() > 5*time.Microsecond {
+	if need.DearPages() {
 		seconds = "5s" // with few borders
 	}
 	args := []string{"--json", "--size", "4", "--seconds", seconds, "--vplayd", vplayd, "--record", "--interval 10ms"}

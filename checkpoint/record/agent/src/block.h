@@ -41,8 +41,7 @@
 #define R_R15        (B_REGS + 120)
 #define R_RIP        (B_REGS + 128)
 #define R_RFLAGS     (B_REGS + 136)
-#define R_FS         (B_REGS + 144) /* the base, which agent_call finds out */
-#define REG_WORDS    19
+#define REG_WORDS    19 /* the last is the base of FS, which agent_call finds out */
 #define B_SELF       0xd0 /* the address of the block */
 #define B_FOURTH     0xd8 /* the call's fourth argument as the gate has it */
 
