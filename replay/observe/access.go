@@ -9,20 +9,17 @@ import (
 // Accesses: all of them by the Bus of bus.go, or those to chosen ranges by watches of package
 // mem, with which the program runs at full speed in between.
 
-// trace has every instruction told, and every access where that is asked for.
+// trace has every instruction told.
 func (w *worker) trace() {
 	c, t := w.m.CPU, w.tracer
 	v := &w.live
 	v.runs, v.event = true, ^uint64(0)
-	told := w.ob.Instr
 	before := func(in *x86.Inst) {
 		if w.ended == nil {
-			told(v, in)
+			w.ob.Instr(v, in)
 		}
 	}
-	if told != nil {
-		t.Before = before
-	}
+	t.Before = before
 	if w.ob.Executed != nil {
 		after := func(in *x86.Inst, e x86.Exit) {
 			if *w.ob.Pending && w.ended == nil {
@@ -31,27 +28,16 @@ func (w *worker) trace() {
 		}
 		t.Pending, t.After, c.AfterInst = w.ob.Pending, after, after
 	}
-	if w.ob.AllAccesses && w.ob.Access != nil {
-		w.traceAccesses()
-	}
-	retired, iterated := uint64(0), uint64(0) // of the instruction told last
 	c.OnInst = func(in *x86.Inst) {
-		if n := w.notes; n != nil && n.any {
-			if c.Retired == retired && c.RepIter <= iterated {
-				n.take() // it faulted, and is executed again
-			}
-			w.flush()
-		}
-		retired, iterated = c.Retired, c.RepIter
-		if told != nil && (c.RepIter == 0 || w.ob.Executed != nil) {
+		if c.RepIter == 0 || w.ob.Executed != nil {
 			before(in)
 		}
 	}
 }
 
-// tellAccesses is View.TellAccesses. Between two runs of the machine its engines can take turns.
+// tellAccesses is View.TellAccesses.
 func (w *worker) tellAccesses() {
-	if w.tracer != nil || w.runs != nil {
+	if w.notes != nil || !w.ob.tracesLater() {
 		return
 	}
 	if w.ob.watches() { // those accesses are among all
@@ -59,15 +45,15 @@ func (w *worker) tellAccesses() {
 		w.m.Mem.SetWatches(nil)
 		w.m.Mem.SetMarks(nil)
 	}
-	w.tracer = &x86.TraceEngine{}
-	w.m.ExecuteBy(w.tracer)
-	w.trace()
+	w.m.ExecuteBy(x86.BlockEngine{})
+	w.traceAccesses()
 	w.live.event = w.m.CPU.Retired // the callback is about an event here, or the interval's start
 }
 
 // traceAccesses has the processor access memory by a Bus that notes what it does.
 func (w *worker) traceAccesses() {
 	c := w.m.CPU
+	w.live.runs, w.live.event = true, ^uint64(0)
 	w.notes = &notes{cpu: c, noData: w.ob.NoData}
 	b := &tracedBus{Bus: c.Bus, notes: w.notes}
 	flushed := w.m.Mem.OnFlush
@@ -76,28 +62,14 @@ func (w *worker) traceAccesses() {
 		flushed(a, all)
 	}
 	c.SetBus(b)
-	executed := w.tracer.After
-	if executed == nil {
-		w.tracer.Pending = &w.notes.any
-	} else {
-		w.tracer.Pending = nil
-	}
-	w.tracer.After = func(in *x86.Inst, e x86.Exit) {
-		if executed != nil {
-			executed(in, e)
-		}
-		if e == x86.ExitFault {
-			w.notes.take()
-		}
-		w.flush()
-	}
+	c.Accessed = w.accessed
 }
 
-// flush tells the accesses of the instruction that was executed last.
-func (w *worker) flush() {
+// accessed tells the accesses of the instruction that was executed, which came to e.
+func (w *worker) accessed(e x86.Exit) {
 	n := w.notes
-	if n == nil || !n.any {
-		return
+	if e == x86.ExitFault {
+		n.take() // it is executed again, or has not been
 	}
 	for i := range n.list {
 		if w.ended != nil {

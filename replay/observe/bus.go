@@ -42,7 +42,6 @@ type note struct {
 type notes struct {
 	list   []note
 	bytes  []byte
-	any    bool // list is not empty
 	noData bool // bytes are not kept
 	cpu    *x86.CPU
 }
@@ -86,7 +85,7 @@ func (b *tracedBus) Read(a uint64, p []byte) x86.Fault {
 		return f
 	}
 	n := b.notes
-	n.any = true
+	n.cpu.NoteAccess()
 	n.list = append(n.list, note{a, n.cpu.RIP, len(n.bytes), len(p), false})
 	if !n.noData {
 		n.bytes = append(n.bytes, p...)
@@ -131,7 +130,7 @@ func (b *tracedBus) Write(a uint64, p []byte) x86.Fault {
 		}
 		n.bytes = append(append(n.bytes, old...), p...)
 	}
-	n.any = true
+	n.cpu.NoteAccess()
 	n.list = append(n.list, note{a, n.cpu.RIP, at, len(p), true})
 	return x86.Fault{}
 }
@@ -154,7 +153,7 @@ func (b *tracedBus) flush(a uint64, all bool) {
 }
 
 // take forgets the accesses that were noted.
-func (n *notes) take() { n.list, n.bytes, n.any = n.list[:0], n.bytes[:0], false }
+func (n *notes) take() { n.list, n.bytes = n.list[:0], n.bytes[:0] }
 
 // access makes a what note i says.
 func (n *notes) access(i int, a *Access) {

@@ -5,8 +5,8 @@
 // [Run] replays intervals, each by itself and several at once, and makes an [Observer] for
 // each: a struct of callbacks. What is not asked for costs nothing. At addresses, at events
 // and at accesses to chosen ranges a program runs by the session's engine in between, which is
-// generated code where that is available. For each instruction, or each access
-// there is, it runs by the handlers of the interpreter (x86.TraceEngine), some ten times slower.
+// generated code where that is available. For each access there is it runs by the interpreter's loop, for each
+// instruction by its handlers (x86.TraceEngine), some ten times slower.
 //
 // Callbacks of one interval come in the order of execution, from one goroutine. Of
 // different intervals they come at the same time, unless [Options.Ordered] asks for one after the

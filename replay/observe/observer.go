@@ -102,11 +102,18 @@ func (o *Observer) watches() bool { return o.Access != nil && (len(o.Ranges) > 0
 
 // traces reports whether every instruction must be looked at.
 func (o *Observer) traces() bool {
-	return o.Instr != nil || o.runs() || o.AllAccesses && o.Access != nil
+	return o.Instr != nil || o.runs() || o.tracesAccesses() || o.tracesLater()
+}
+
+// tracesAccesses reports whether every access must be looked at from the beginning.
+func (o *Observer) tracesAccesses() bool {
+	return o.AllAccesses && o.Access != nil && !o.runs() && (!o.Later || o.Instr != nil)
 }
 
 // tracesLater reports whether that begins with View.TellAccesses.
-func (o *Observer) tracesLater() bool { return o.Later && o.Instr == nil && o.Run == nil }
+func (o *Observer) tracesLater() bool {
+	return o.AllAccesses && o.Access != nil && !o.runs() && o.Later && o.Instr == nil
+}
 
 // Access is an access to memory by one instruction, by one iteration of a REP string
 // instruction, or by an event.

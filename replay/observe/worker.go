@@ -28,7 +28,7 @@ type worker struct {
 
 	isExec     map[uint64]bool  // Observer.Addresses
 	calls      *calls           // nil: nobody asks for functions
-	tracer     *x86.TraceEngine // nil: nobody asks for every instruction or access
+	tracer     *x86.TraceEngine // nil: nobody asks for every instruction
 	runs       *x86.RunEngine   // nil: nobody asks for runs
 	notes      *notes           // nil: nobody asks for every access
 	branch     Branch           // the branch that is told
@@ -109,9 +109,11 @@ func (w *worker) begin() error {
 	case w.ob.runs():
 		w.runs = &x86.RunEngine{}
 		maker = func(*x86.CPU) (x86.Engine, func()) { return w.runs, func() {} }
-	case w.ob.traces() && !w.ob.tracesLater():
+	case w.ob.Instr != nil:
 		w.tracer = &x86.TraceEngine{}
 		maker = func(*x86.CPU) (x86.Engine, func()) { return w.tracer, func() {} }
+	case w.ob.tracesAccesses():
+		maker = func(*x86.CPU) (x86.Engine, func()) { return x86.BlockEngine{}, func() {} }
 	}
 	if w.m, err = w.s.MachineBy(w.id, maker); err != nil {
 		return err
@@ -153,13 +155,17 @@ func (w *worker) arm() {
 	if ob.Touched != nil {
 		m.Mem.Track(ob.Touched)
 	}
-	if ob.runs() {
+	switch {
+	case ob.runs():
 		w.live.runs, w.live.event = true, ^uint64(0)
 		w.runs.Tell(m.CPU, w.ran)
-	} else if w.tracer != nil {
+	case ob.Instr != nil:
 		w.trace()
-	} else if ob.watches() {
+	case ob.watches() && !ob.tracesAccesses():
 		w.watch()
+	}
+	if ob.tracesAccesses() {
+		w.traceAccesses()
 	}
 	if ob.Event != nil || ob.Applied != nil || ob.Mapped != nil || ob.Access != nil || ob.traces() {
 		m.OnEvent, m.OnApplied = w.event, w.applied
@@ -203,7 +209,6 @@ func (w *worker) replay() error {
 	for skip := false; ; {
 		before := w.m.CPU.Retired
 		why, err := w.m.Run(replay.Target{Instr: before + slice}, skip)
-		w.flush()
 		if w.o.Progress != nil {
 			w.o.Progress(w.m.CPU.Retired - before)
 		}
@@ -248,7 +253,6 @@ func (w *worker) atBreak() {
 
 // event and applied are Machine.OnEvent and OnApplied.
 func (w *worker) event(e *checkpoint.Event) {
-	w.flush()
 	w.live.event = w.m.CPU.Retired
 	w.inEvent = true
 	if f := w.ob.Event; f != nil {

@@ -371,24 +371,44 @@ func (in *Inst) relative() bool {
 	return len(r.Operands) == 1 && strings.HasPrefix(r.Operands[0], "rel")
 }
 
-// leave ends a block at o, whose handler returned e. The branch of a fused pair
-// is left to the next block.
-func (c *CPU) leave(b *block, o *op, e Exit) Exit {
+// goesOn calls Accessed where the handler of o, which returned e, has left no other reason to leave b, and reports
+// whether the loop may go on with b. Else it must leave.
+func (c *CPU) goesOn(b *block, o *op, e Exit) bool {
+	if e != ExitNone || c.stop != stopTell {
+		return false
+	}
+	before := c.Retired // the loop counts at the block's end
+	c.retire(b, o)
+	c.tell(e)
+	c.Retired = before
+	return c.stop == 0 && !c.interrupt.Load()
+}
+
+// retire brings the state up to date behind o, which has been executed.
+func (c *CPU) retire(b *block, o *op) {
 	in := &b.insts[o.idx].Inst
-	c.Retired += uint64(o.idx)
-	if e == ExitSyscall {
-		c.Retired++
-	}
-	if e != ExitNone {
-		if e == ExitFault {
-			c.refineFault(in)
-		}
-		return e
-	}
-	c.Retired++
+	c.Retired += uint64(o.idx) + 1
 	if in.Flags&InstEnd == 0 {
 		c.RIP = b.pc + uint64(o.off) + uint64(in.Len)
 	}
+}
+
+// leave ends a block at o, whose handler returned e. The branch of a fused pair
+// is left to the next block.
+func (c *CPU) leave(b *block, o *op, e Exit) Exit {
+	if e != ExitNone {
+		c.Retired += uint64(o.idx)
+		if e == ExitSyscall {
+			c.Retired++
+		}
+		if e == ExitFault {
+			c.refineFault(&b.insts[o.idx].Inst)
+		}
+		c.tell(e)
+		return e
+	}
+	c.retire(b, o)
+	c.tell(e)
 	owner := c.stop&stopOwner != 0
 	c.stop = 0
 	if owner {

@@ -62,6 +62,9 @@ type CPU struct {
 	// with ExitRDTSC, ExitRDTSCP, ExitCPUID and ExitRandom, it was executed; else nothing was done,
 	// but for those iterations of a REP that RepIter counts.
 	AfterInst func(in *Inst, e Exit)
+	// Accessed is called behind each instruction during which the Bus has called NoteAccess, with what the instruction came to,
+	// and the state up to date.
+	Accessed func(e Exit)
 	// AskInUse makes XSAVE, XSAVEOPT, XSAVEC and XGETBV stop with ExitInUse where
 	// they show more than the state decides. InUse says what, and StepInUse
 	// executes the instruction. Without it the state decides alone.
@@ -109,6 +112,7 @@ const (
 	stopOwner = 1 << iota // the owner asked: ExitAttention
 	stopCode              // code or its translation may have changed: look the next block up
 	stopTrap              // TF was set: a #DB follows the next instruction
+	stopTell              // Accessed is to be called; the block goes on
 )
 
 // undefined is what Undefined reports.
@@ -156,6 +160,18 @@ func (c *CPU) Renew(bus Bus, id *CPUIdentity) {
 // instruction, or after the current iteration of a REP string instruction. It
 // may be called from the methods of Bus while Run is running.
 func (c *CPU) Attention() { c.stop |= stopOwner }
+
+// NoteAccess has Accessed called behind the current instruction. Read and Write of an owner's Bus call it.
+// Preconditions: Accessed is set.
+func (c *CPU) NoteAccess() { c.stop |= stopTell }
+
+// tell calls Accessed if it is to be called behind the instruction that came to e.
+func (c *CPU) tell(e Exit) {
+	if c.stop&stopTell != 0 {
+		c.stop &^= stopTell
+		c.Accessed(e)
+	}
+}
 
 // Interrupt asks Run to return ExitAttention within about a millisecond. It
 // may be called from any goroutine.

@@ -42,6 +42,7 @@ func (c *CPU) exec(in *Inst) Exit {
 	if c.AfterInst != nil {
 		c.AfterInst(in, e)
 	}
+	c.tell(e)
 	return e
 }
 

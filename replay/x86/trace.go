@@ -5,7 +5,7 @@ package x86
 
 // TraceEngine executes every instruction by its handler, from decoded blocks. It calls Before in front of each, and
 // After behind each where *Pending is set, with what the instruction came to, as CPU.AfterInst has it. The
-// state is up to date in both. Pending is what the owner's Bus sets; nil has After called always. Instructions that Step
+// state is up to date in both. Nil for Pending has After called always. Instructions that Step
 // executes, and all in states that engines do not know (CPU.runOn), are told by CPU.OnInst and CPU.AfterInst instead.
 type TraceEngine struct {
 	BlockEngine
@@ -46,6 +46,7 @@ func (t *TraceEngine) block(c *CPU, b *block) (e Exit, goesOn bool) {
 		if t.After != nil && (t.Pending == nil || *t.Pending) {
 			t.After(&d.Inst, ExitNone)
 		}
+		c.tell(ExitNone)
 		if c.stop != 0 || c.apart() || c.interrupt.Load() {
 			if c.stop&stopOwner != 0 {
 				e = ExitAttention
@@ -72,6 +73,7 @@ func (t *TraceEngine) leave(c *CPU, in *Inst, e Exit) Exit {
 	if t.After != nil && (t.Pending == nil || *t.Pending) {
 		t.After(in, e)
 	}
+	c.tell(e)
 	return e
 }
 

@@ -602,7 +602,7 @@ generic:
 		i := &b.insts[in.idx]
 		c.RIP = b.pc + uint64(in.off)
 		ex := i.fn(c, &i.Inst)
-		if ex != ExitNone || c.stop != 0 || c.interrupt.Load() {
+		if (ex != ExitNone || c.stop != 0 || c.interrupt.Load()) && !c.goesOn(b, in, ex) {
 			return c.leave(b, in, ex)
 		}
 		if in.flags&opEnd != 0 {
