@@ -101,7 +101,11 @@ func (t *heapTargets) find(mod *image.Module, d *dwarf.Module, chosen map[uint64
 		}
 	}
 	p = place{kind: "call", names: t.asked}
-	for _, s := range p.in(mod, d, chosen) {
+	spots := p.in(mod, d, chosen)
+	if isGlibc {
+		spots = append(spots, unbound(mod, d, chosen, t.asked)...)
+	}
+	for _, s := range spots {
 		if low, high, ok := d.Extent(s.addr - mod.Bias); ok {
 			t.code = append(t.code, heapCode{s.name, low + mod.Bias, high + mod.Bias})
 		}
@@ -111,6 +115,26 @@ func (t *heapTargets) find(mod *image.Module, d *dwarf.Module, chosen map[uint64
 		}
 	}
 	return addresses, functions
+}
+
+// variants are what the names of the implementations end in that glibc's resolvers choose from (sysdeps/x86_64/multiarch).
+var variants = []string{"generic", "sse2", "sse2_unaligned", "ssse3", "sse4_1", "sse42", "avx", "avx2", "avx2_rtm", "evex", "evex512", "avx512"}
+
+// unbound returns the entries of all implementations of those functions that nobody in the module itself calls: which one
+// is chosen is known only where the program has called it first, as its calls are bound then.
+func unbound(mod *image.Module, d *dwarf.Module, chosen map[uint64]uint64, names []string) (out []spot) {
+	for _, name := range names {
+		isChosen := func(entry uint64) bool { _, ok := chosen[entry+mod.Bias]; return ok }
+		if slices.ContainsFunc(d.Functions(name), isChosen) {
+			continue
+		}
+		for _, variant := range variants {
+			for _, entry := range d.Functions("__" + name + "_" + variant) {
+				out = append(out, spot{addr: entry + mod.Bias, name: name})
+			}
+		}
+	}
+	return out
 }
 
 // tell tells a Tracker of code that was found.
