@@ -24,7 +24,7 @@ func identity(id *checkpoint.Identity) *x86.CPUIdentity {
 	if id.Faulting && len(id.CPUIDReal) == 0 {
 		// Recorded by a version that did not keep what it edited away in leaf 7.
 		d := x86.DefaultLayout(v, id.XCR0)
-		cpu.Layout.NoSelectors, cpu.Layout.DataOnException = d.NoSelectors, d.DataOnException
+		cpu.Layout.NoSelectors, cpu.Layout.DataOnException, cpu.Layout.Narrow = d.NoSelectors, d.DataOnException, d.Narrow
 	}
 	return cpu
 }

@@ -4,8 +4,8 @@ package x86
 // loaded clears its mask, so that an instruction that faulted goes on where it
 // stopped when it is executed again. The masks of elements that were passed
 // over are cleared too, as seen on AMD. On Intel the masks that remain are all
-// ones or zeros by then, and with the first element loaded the upper half of an
-// XMM destination is zero.
+// ones or zeros by then, and with the first element loaded what is above the
+// destination is zero, up to bit 511.
 
 // gatherShape says how wide the indexes and the elements are, in bits.
 type gatherShape struct {
@@ -35,10 +35,13 @@ func (c *CPU) gather(in *Inst, s gatherShape) Exit {
 		v, e := c.loadN(c.gatherAddress(in, base, getLane256(x, i*s.index, s.index)), uint8(s.element/8))
 		if e != ExitNone {
 			if !c.amd() {
+				written := uint16(1) << (in.VVVV & 15)
 				spreadMask(m, s.element, vexQuads(in))
 				if loaded {
 					clear(d[vexQuads(in):])
+					written |= 1 << (in.Reg & 15)
 				}
+				c.Wide.clearHigh(written)
 			}
 			return e
 		}

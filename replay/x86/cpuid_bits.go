@@ -1,8 +1,9 @@
 package x86
 
 // Which CPU has an instruction that not all have. Rows name the CPUID bit in
-// their fourth field; most names there are of instructions that every CPU this
-// package knows has, and are not asked about. Those that are stand here.
+// their fourth field. Names that do not stand here are of instructions that every CPU
+// has, or that are others where the bit is 0, as LZCNT is BSR. The decoder asks
+// (decoder.present), so that an instruction that the CPU lacks is #UD whatever its operands are.
 
 // cpuidBit is a bit of a CPUID answer (SDM vol. 2A, CPUID; AMD APM vol. 3,
 // appendix E) and whether the newest CPUs of each vendor have it, which is
@@ -14,68 +15,95 @@ type cpuidBit struct {
 	bit  uint8
 
 	intel, amd bool
+
+	// old says that CPUs have had it for long: one of which the recording does not tell is taken to have it.
+	old bool
 }
 
 var cpuidBits = map[string]cpuidBit{
-	"RDRAND":    {1, 0, 2, 30, true, true},
-	"RTM":       {7, 0, 1, 11, true, false},
-	"RDSEED":    {7, 0, 1, 18, true, true},
-	"INVPCID":   {7, 0, 1, 10, true, true},
-	"UMIP":      {7, 0, 2, 2, true, true},
-	"GFNI":      {7, 0, 2, 8, true, true},
-	"OSPKE":     {7, 0, 2, 4, true, true},
-	"WAITPKG":   {7, 0, 2, 5, true, false},
-	"RDPID":     {7, 0, 2, 22, true, true},
-	"MOVDIRI":   {7, 0, 2, 27, true, false},
-	"MOVDIR64B": {7, 0, 2, 28, true, false},
-	"SERIALIZE": {7, 0, 3, 14, true, false},
-	"TSXLDTRK":  {7, 0, 3, 16, true, false},
-	"PTWRITE":   {0x14, 0, 1, 4, true, false},
-	"MONITORX":  {0x80000001, 0, 2, 29, false, true},
-	"3DNOW":     {0x80000001, 0, 3, 31, false, false},
-	"CLZERO":    {0x80000008, 0, 1, 0, false, true},
-	"RDPRU":     {0x80000008, 0, 1, 4, false, true},
-	"VMX":       {1, 0, 2, 5, false, false},
-	"XOP":       {0x80000001, 0, 2, 11, false, false},
-	"LWP":       {0x80000001, 0, 2, 15, false, false},
-	"FMA4":      {0x80000001, 0, 2, 16, false, false},
-	"TBM":       {0x80000001, 0, 2, 21, false, false},
+	"SSE3":      {1, 0, 2, 0, true, true, true},
+	"PCLMULQDQ": {1, 0, 2, 1, true, true, true},
+	"SSSE3":     {1, 0, 2, 9, true, true, true},
+	"FMA":       {1, 0, 2, 12, true, true, true},
+	"SSE4.1":    {1, 0, 2, 19, true, true, true},
+	"SSE4.2":    {1, 0, 2, 20, true, true, true},
+	"MOVBE":     {1, 0, 2, 22, true, true, true},
+	"POPCNT":    {1, 0, 2, 23, true, true, true},
+	"AES":       {1, 0, 2, 25, true, true, true},
+	"AVX":       {1, 0, 2, 28, true, true, true},
+	"F16C":      {1, 0, 2, 29, true, true, true},
+	"BMI1":      {7, 0, 1, 3, true, true, true},
+	"AVX2":      {7, 0, 1, 5, true, true, true},
+	"BMI2":      {7, 0, 1, 8, true, true, true},
+	"ADX":       {7, 0, 1, 19, true, true, true},
+	"SHA":       {7, 0, 1, 29, true, true, true},
+	"SSE4A":     {0x80000001, 0, 2, 6, false, true, true},
 
-	"VAES":                {7, 0, 2, 9, true, true},
-	"VPCLMULQDQ":          {7, 0, 2, 10, true, true},
-	"AVX512F":             {7, 0, 1, 16, true, true},
-	"AVX512ER":            {7, 0, 1, 27, false, false},
-	"AVX512PF":            {7, 0, 1, 26, false, false},
-	"AVX512_IFMA":         {7, 0, 1, 21, true, true},
-	"AVX512_VBMI":         {7, 0, 2, 1, true, true},
-	"AVX512_VBMI2":        {7, 0, 2, 6, true, true},
-	"AVX512_VNNI":         {7, 0, 2, 11, true, true},
-	"AVX512_BITALG":       {7, 0, 2, 12, true, true},
-	"AVX512_VPOPCNTDQ":    {7, 0, 2, 14, true, true},
-	"AVX512_4VNNIW":       {7, 0, 3, 2, false, false},
-	"AVX512_4FMAPS":       {7, 0, 3, 3, false, false},
-	"AVX512_VP2INTERSECT": {7, 0, 3, 8, false, true},
-	"AVX512_FP16":         {7, 0, 3, 23, true, false},
-	"AVX512_BF16":         {7, 1, 0, 5, true, true},
-	"AMX_TILE":            {7, 0, 3, 24, true, false},
-	"AMX_BF16":            {7, 0, 3, 22, true, false},
-	"AMX_INT8":            {7, 0, 3, 25, true, false},
-	"AMX_FP16":            {7, 1, 0, 21, true, false},
-	"AVX_VNNI":            {7, 1, 0, 4, true, true},
-	"AVX_IFMA":            {7, 1, 0, 23, true, false},
-	"AVX_VNNI_INT8":       {7, 1, 3, 4, true, false},
-	"AVX_NE_CONVERT":      {7, 1, 3, 5, true, false},
-	"AVX_VNNI_INT16":      {7, 1, 3, 10, true, false},
-	"SHA512":              {7, 1, 0, 0, true, false},
-	"SM3":                 {7, 1, 0, 1, true, false},
-	"SM4":                 {7, 1, 0, 2, true, false},
-	"RAO_INT":             {7, 1, 0, 3, false, false},
-	"CMPCCXADD":           {7, 1, 0, 7, true, false},
+	"RDRAND":    {1, 0, 2, 30, true, true, false},
+	"RTM":       {7, 0, 1, 11, true, false, false},
+	"RDSEED":    {7, 0, 1, 18, true, true, false},
+	"INVPCID":   {7, 0, 1, 10, true, true, false},
+	"UMIP":      {7, 0, 2, 2, true, true, false},
+	"GFNI":      {7, 0, 2, 8, true, true, false},
+	"OSPKE":     {7, 0, 2, 4, true, true, false},
+	"WAITPKG":   {7, 0, 2, 5, true, false, false},
+	"RDPID":     {7, 0, 2, 22, true, true, false},
+	"MOVDIRI":   {7, 0, 2, 27, true, false, false},
+	"MOVDIR64B": {7, 0, 2, 28, true, false, false},
+	"SERIALIZE": {7, 0, 3, 14, true, false, false},
+	"TSXLDTRK":  {7, 0, 3, 16, true, false, false},
+	"PTWRITE":   {0x14, 0, 1, 4, true, false, false},
+	"MONITORX":  {0x80000001, 0, 2, 29, false, true, false},
+	"3DNOW":     {0x80000001, 0, 3, 31, false, false, false},
+	"CLZERO":    {0x80000008, 0, 1, 0, false, true, false},
+	"RDPRU":     {0x80000008, 0, 1, 4, false, true, false},
+	"VMX":       {1, 0, 2, 5, false, false, false},
+	"XOP":       {0x80000001, 0, 2, 11, false, false, false},
+	"LWP":       {0x80000001, 0, 2, 15, false, false, false},
+	"FMA4":      {0x80000001, 0, 2, 16, false, false, false},
+	"TBM":       {0x80000001, 0, 2, 21, false, false, false},
+
+	"VAES":                {7, 0, 2, 9, true, true, false},
+	"VPCLMULQDQ":          {7, 0, 2, 10, true, true, false},
+	"AVX512F":             {7, 0, 1, 16, true, true, false},
+	"AVX512ER":            {7, 0, 1, 27, false, false, false},
+	"AVX512PF":            {7, 0, 1, 26, false, false, false},
+	"AVX512_IFMA":         {7, 0, 1, 21, true, true, false},
+	"AVX512_VBMI":         {7, 0, 2, 1, true, true, false},
+	"AVX512_VBMI2":        {7, 0, 2, 6, true, true, false},
+	"AVX512_VNNI":         {7, 0, 2, 11, true, true, false},
+	"AVX512_BITALG":       {7, 0, 2, 12, true, true, false},
+	"AVX512_VPOPCNTDQ":    {7, 0, 2, 14, true, true, false},
+	"AVX512_4VNNIW":       {7, 0, 3, 2, false, false, false},
+	"AVX512_4FMAPS":       {7, 0, 3, 3, false, false, false},
+	"AVX512_VP2INTERSECT": {7, 0, 3, 8, false, true, false},
+	"AVX512_FP16":         {7, 0, 3, 23, true, false, false},
+	"AVX512_BF16":         {7, 1, 0, 5, true, true, false},
+	"AMX_TILE":            {7, 0, 3, 24, true, false, false},
+	"AMX_BF16":            {7, 0, 3, 22, true, false, false},
+	"AMX_INT8":            {7, 0, 3, 25, true, false, false},
+	"AMX_FP16":            {7, 1, 0, 21, true, false, false},
+	"AVX_VNNI":            {7, 1, 0, 4, true, true, false},
+	"AVX_IFMA":            {7, 1, 0, 23, true, false, false},
+	"AVX_VNNI_INT8":       {7, 1, 3, 4, true, false, false},
+	"AVX_NE_CONVERT":      {7, 1, 3, 5, true, false, false},
+	"AVX_VNNI_INT16":      {7, 1, 3, 10, true, false, false},
+	"SHA512":              {7, 1, 0, 0, true, false, false},
+	"SM3":                 {7, 1, 0, 1, true, false, false},
+	"SM4":                 {7, 1, 0, 2, true, false, false},
+	"RAO_INT":             {7, 1, 0, 3, false, false, false},
+	"CMPCCXADD":           {7, 1, 0, 7, true, false, false},
 }
 
 // hiddenOnZen5 are instructions that every AMD CPU from Zen 5 on has. A hypervisor can hide their bits, but not have
 // them fault: family 26 model 2 in a virtual machine, 2026-11-26, executes both and has neither bit.
 var hiddenOnZen5 = map[string]bool{"MOVDIRI": true, "MOVDIR64B": true}
+
+// hidesRTM reports whether the CPU executes the instructions of RTM though it does not say so: where the system has disabled
+// transactions (SDM vol. 4, IA32_TSX_CTRL), XTEST and XABORT do outside of one what they always do. Family 6 model 85, 2026-11-28.
+func (id *CPUIdentity) hidesRTM() bool {
+	return id.Vendor == VendorIntel && id.Family == 6 && id.Model == 85
+}
 
 // Has reports whether the CPU has the instructions of CPUID bit name. It is
 // unknown where the recorded answers of the leaf were edited and the CPU's own
@@ -85,7 +113,7 @@ func (id *CPUIdentity) Has(name string) (has, known bool) {
 	if !ok {
 		return true, true
 	}
-	if id.isZen5() && hiddenOnZen5[name] {
+	if id.isZen5() && hiddenOnZen5[name] || name == "RTM" && id.hidesRTM() {
 		return true, true
 	}
 	missing := false
@@ -100,11 +128,8 @@ func (id *CPUIdentity) Has(name string) (has, known bool) {
 				missing = true
 			}
 		}
-		if missing {
-			return false, false
-		}
-		if id.Edited && len(id.Real) == 0 {
-			return false, false
+		if missing || id.Edited && len(id.Real) == 0 {
+			return b.old, b.old
 		}
 	}
 	if len(id.Leaves) > 0 {
@@ -116,14 +141,59 @@ func (id *CPUIdentity) Has(name string) (has, known bool) {
 	return b.intel, true
 }
 
-// gate asks whether the CPU has the instruction: ExitNone when it does, else
-// #UD, or a refusal where the recording does not tell.
-func (c *CPU) gate(in *Inst) Exit {
-	switch has, known := c.ID.Has(Rows()[in.Row].CPUID); {
-	case !known:
-		return c.refuse(in)
-	case !has:
-		return c.ud()
+// ungated are the handlers of rows that are not #UD where the CPU does not have their bit: another instruction,
+// or one that asks by itself.
+var ungated = map[string]bool{
+	"intTzcnt": true, "intPtwrite": true, "intSGDT": true, "intSIDT": true, "intSMSW": true, "intSLDT": true, "intSTR": true,
+}
+
+// isGated reports whether not every CPU has the instructions of r.
+func isGated(r *Row) bool {
+	_, asks := cpuidBits[r.CPUID]
+	return asks && !ungated[r.Handler]
+}
+
+// feature returns the name of the bit that says whether the CPU has the forms of r of 128 bits, or the wider ones. The
+// narrow forms of what AVX2, VAES and VPCLMULQDQ make wider came with AVX.
+func (r *Row) feature(isWide bool) string {
+	if r.Encoding.VEX && !isWide {
+		switch r.CPUID {
+		case "AVX2", "VAES", "VPCLMULQDQ":
+			return "AVX"
+		}
 	}
-	return ExitNone
+	return r.CPUID
+}
+
+// Lacks reports whether all instructions of row r are #UD on the CPU.
+func (id *CPUIdentity) Lacks(r *Row) bool {
+	if r.undefined && id.Vendor != VendorAMD {
+		return true
+	}
+	has, known := id.Has(r.feature(false))
+	return r.gated && (known && !has || r.isAVX512() && id.lacksState())
+}
+
+// isAVX512 reports whether r needs the state of AVX-512.
+func (r *Row) isAVX512() bool { return r.evex.unit != 0 || r.File == "opmask" }
+
+// present looks whether the CPU has the instruction: without its features, or where the system has not enabled the state
+// of AVX-512, it is #UD.
+func (d *decoder) present(r *Row, in *Inst) {
+	if d.id == nil || !r.gated {
+		return
+	}
+	has, known := d.id.Has(r.feature(in.Flags&InstL != 0))
+	switch {
+	case !known:
+		in.Flags |= instUnsure
+	case !has, r.isAVX512() && d.id.lacksState():
+		d.fail(decodeUD)
+	}
+}
+
+// lacksState reports whether the system has not enabled the state of AVX-512.
+func (id *CPUIdentity) lacksState() bool {
+	const state = xfeatSSE | xfeatAVX | xfeatWide
+	return id.XCR0 != 0 && id.XCR0&state != state // 0 where nobody said
 }

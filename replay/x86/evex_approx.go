@@ -1,7 +1,7 @@
 package x86
 
-// VRCP14 and VRSQRT14, whose error is bounded by 2^-14 and whose bits are otherwise the vendor's. Those of AMD family 19h are known
-// (evex_approx_amd.go); on another CPU replay ends there with the name. No flag is raised; denormals are numbers unless DAZ
+// VRCP14 and VRSQRT14, whose error is bounded by 2^-14. Their bits are the same on AMD (family 25 model 17) and Intel (family 6 model 85);
+// evex_approx_tables.go has them. No flag is raised; denormals are numbers unless DAZ
 // says otherwise, and results unless FTZ does. Powers of two (of four for the root) are exact.
 
 // approx14 is one of the two functions.
@@ -11,24 +11,14 @@ type approx14 func(f fpFormat, x uint64, m mxcsr) uint64
 //
 //go:noinline
 func evApprox14(f fpFormat, op approx14) Handler {
-	return onFamily19h(evPacked(func(_, b, _ uint64, m mxcsr) (uint64, mxcsr) { return op(f, b, m), 0 }))
+	return evPacked(func(_, b, _ uint64, m mxcsr) (uint64, mxcsr) { return op(f, b, m), 0 })
 }
 
 // evScalarApprox14 computes the lowest element.
 //
 //go:noinline
 func evScalarApprox14(f fpFormat, op approx14) Handler {
-	return onFamily19h(evScalar(func(_, b, _ uint64, m mxcsr) (uint64, mxcsr) { return op(f, b, m), 0 }))
-}
-
-// onFamily19h refuses an instruction on other CPUs.
-func onFamily19h(h Handler) Handler {
-	return func(c *CPU, in *Inst) Exit {
-		if !c.amd() || c.ID.Family != 0x19 {
-			return intRefuse(c, in)
-		}
-		return h(c, in)
-	}
+	return evScalar(func(_, b, _ uint64, m mxcsr) (uint64, mxcsr) { return op(f, b, m), 0 })
 }
 
 // lineAt returns the fraction, of 16 bits, for the fraction x of 16 bits, from as many lines as there are, where skip lower bits of x do not count.
@@ -67,7 +57,7 @@ func rcp14(f fpFormat, x uint64, m mxcsr) uint64 {
 	exp, frac := f.normal(x)
 	to := 2*int(f.bias) - exp
 	if frac != 0 {
-		to, frac = to-1, lineAt(amdRcp14[:], frac>>(f.frac-16), 0)<<(f.frac-16)
+		to, frac = to-1, lineAt(rcp14Lines[:], frac>>(f.frac-16), 0)<<(f.frac-16)
 	}
 	switch {
 	case to >= int(f.expMask()):
@@ -98,10 +88,10 @@ func rsqrt14(f fpFormat, x uint64, m mxcsr) uint64 {
 	exp, frac := f.normal(x)
 	exp -= int(f.bias)
 	to, isOdd := int(f.bias)-exp>>1, exp&1 != 0
-	lines := amdRsqrt14Even[:]
+	lines := rsqrt14Even[:]
 	switch {
 	case isOdd:
-		lines = amdRsqrt14Odd[:]
+		lines = rsqrt14Odd[:]
 	case frac == 0:
 		return uint64(to) << f.frac
 	}

@@ -191,7 +191,7 @@ func (c *CPU) storeElements(in *Inst, r *zmm, size, unit int, mask uint64) Exit 
 	if e != ExitNone {
 		return e
 	}
-	if e := c.probeElements(a, size, unit, mask); e != ExitNone {
+	if e := c.probeElements(in, a, size, unit, mask); e != ExitNone {
 		return e
 	}
 	b := zmmBytes(r)
@@ -217,18 +217,32 @@ func (c *CPU) probeMasked(in *Inst, size, unit int, mask uint64) Exit {
 	if e != ExitNone {
 		return e
 	}
-	return c.probeElements(a, size, unit, mask)
+	return c.probeElements(in, a, size, unit, mask)
 }
 
 // probeElements looks whether the elements in mask can be stored.
-func (c *CPU) probeElements(a uint64, size, unit int, mask uint64) Exit {
+func (c *CPU) probeElements(in *Inst, a uint64, size, unit int, mask uint64) Exit {
 	if e := c.maskedRange(a, size, unit, mask, Store); e != ExitNone {
 		return e
 	}
-	return eachRun(size, unit, mask, func(from, to int) Exit {
+	e := eachRun(size, unit, mask, func(from, to int) Exit {
 		e := c.probe(a+uint64(from), to-from, Store)
 		return c.firstFault(e, a, from, to, unit, Store)
 	})
+	if e == ExitFault && in.EVEX.Mask() != 0 && tablesVar.rows[in.Row].evex.flags&evexLIG == 0 && !c.amd() {
+		c.lastOfSplit(a, size, unit, mask)
+	}
+	return e
+}
+
+// lastOfSplit makes the address of a fault that of the last byte in mask where bytes of the page before were to be stored,
+// too, as Intel does (family 6 model 85).
+func (c *CPU) lastOfSplit(a uint64, size, unit int, mask uint64) {
+	mask &= 1<<(size/unit) - 1
+	first, last := a+uint64(bits.TrailingZeros64(mask)*unit), a+uint64(bits.Len64(mask)*unit)-1
+	if first/pageSize != c.Fault.Addr/pageSize {
+		c.Fault.Addr = last
+	}
 }
 
 // firstFault returns what the elements between from and to raise, which is e together, one

@@ -268,10 +268,10 @@ func (d *decoder) evexRegisters(r *Row, in *Inst) {
 	}
 }
 
-// opmaskRegisters: where a mask register is meant, Zen 5 (family 26 model 2) takes no VEX.R and no fourth bit of VEX.vvvv, which
-// others ignore. VEX.B all ignore.
+// opmaskRegisters: where a mask register is meant, Intel (family 6 model 85) and Zen 5 (family 26 model 2) take no VEX.R and no fourth
+// bit of VEX.vvvv, which Zen 4 ignores. VEX.B all ignore.
 func (d *decoder) opmaskRegisters(r *Row) {
-	if r.File != "opmask" || !d.amd || !d.id.isZen5() {
+	if r.File != "opmask" || d.amd && !d.id.isZen5() {
 		return
 	}
 	for i, at := range operandFields(r) {
@@ -290,23 +290,7 @@ func (d *decoder) lacksEVEX() bool {
 		return false
 	}
 	has, known := d.id.Has("AVX512F")
-	return known && !has || d.id.XCR0 != 0 && d.id.XCR0&xfeatWide != xfeatWide
-}
-
-// present looks whether the CPU has an instruction of AVX-512: without its features, or
-// where the system has not enabled the state, it is #UD.
-func (d *decoder) present(r *Row, in *Inst) {
-	if d.id == nil || r.evex.unit == 0 && r.File != "opmask" {
-		return
-	}
-	const state = xfeatSSE | xfeatAVX | xfeatWide
-	has, known := d.id.Has(r.CPUID)
-	switch {
-	case !known:
-		in.Flags |= instUnsure
-	case !has, d.id.XCR0 != 0 && d.id.XCR0&state != state: // 0 where nobody said
-		d.fail(decodeUD)
-	}
+	return known && !has || d.id.lacksState()
 }
 
 // MemorySize returns the size in bytes of the memory operand of an instruction of r whose

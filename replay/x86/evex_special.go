@@ -139,6 +139,25 @@ func roundScale(f fpFormat, _, b, imm uint64, m mxcsr) (uint64, mxcsr) {
 	return r, fl
 }
 
+// evReduce executes h, or amd on AMD's CPUs, whose FTZ does nothing there where underflows are not masked (family 25 model 17;
+// family 6 model 85).
+func evReduce(h, amd Handler) Handler {
+	return func(c *CPU, in *Inst) Exit {
+		if c.amd() {
+			return amd(c, in)
+		}
+		return h(c, in)
+	}
+}
+
+// reduceAMD is reduce on AMD.
+func reduceAMD(f fpFormat, a, b, imm uint64, m mxcsr) (uint64, mxcsr) {
+	if m&mxUM == 0 {
+		m &^= mxFTZ
+	}
+	return reduce(f, a, b, imm, m)
+}
+
 // reduce is VREDUCE: what VRNDSCALE takes away.
 func reduce(f fpFormat, _, b, imm uint64, m mxcsr) (uint64, mxcsr) {
 	if r, fl, is := f.nan2(b, b); is {
@@ -150,9 +169,6 @@ func reduce(f fpFormat, _, b, imm uint64, m mxcsr) (uint64, mxcsr) {
 	}
 	r, _ := roundScale(f, 0, b, imm|8, m)
 	d, _ := f.daz(b, m)
-	if m&mxUM == 0 {
-		m &^= mxFTZ
-	}
 	x, fl := f.add(d, r, true, m&^mxRC|mxcsr(rc)<<mxRCShift|mxFlags<<mxMaskShift)
 	return x, fl & (mxIE | mxPE) &^ quiet
 }

@@ -23,3 +23,29 @@ func TestGFNIGate(t *testing.T) {
 		}
 	}
 }
+
+// TestGates: instructions that the CPU does not have are #UD, before any fault of the operand; those of 128 bits that came
+// with AVX need no AVX2.
+func TestGates(t *testing.T) {
+	for _, k := range []struct {
+		name, code string
+		leaves     []CPUIDLeaf
+		undefined  bool
+	}{
+		{"sha256msg1 (%rax)", "\x0f\x38\xcc\x00", []CPUIDLeaf{{Leaf: 7}}, true},
+		{"sha256msg1 xmm", "\x0f\x38\xcc\xc1", []CPUIDLeaf{{Leaf: 7, EBX: 1 << 29}}, false},
+		{"vpaddd ymm without AVX2", "\xc5\xf5\xfe\xc2", []CPUIDLeaf{{Leaf: 1, ECX: 1 << 28}, {Leaf: 7}}, true},
+		{"vpaddd xmm without AVX2", "\xc5\xf1\xfe\xc2", []CPUIDLeaf{{Leaf: 1, ECX: 1 << 28}, {Leaf: 7}}, false},
+		{"vaesenc ymm without VAES", "\xc4\xe2\x75\xdc\xc2", []CPUIDLeaf{{Leaf: 1, ECX: 1 << 28}, {Leaf: 7}}, true},
+		{"andn without BMI1", "\xc4\xe2\x70\xf2\xc2", []CPUIDLeaf{{Leaf: 7}}, true},
+		{"tzcnt without BMI1", "\xf3\x0f\xbc\xc1", []CPUIDLeaf{{Leaf: 7}}, false},
+		{"popcnt, answers unknown", "\xf3\x0f\xb8\xc1", nil, false},
+	} {
+		c, _ := program([]byte(k.code)...)
+		c.ID = &CPUIdentity{Vendor: VendorIntel, Family: 6, Model: 85, XCR0: 7, Leaves: k.leaves}
+		e := c.Step()
+		if is := e == ExitFault && c.Fault.Kind == FaultUD; is != k.undefined {
+			t.Errorf("%s: exit %v, fault %v, want #UD %v", k.name, e, c.Fault.Kind, k.undefined)
+		}
+	}
+}

@@ -5,18 +5,12 @@ package x86
 // a transaction commits is not the program's to compute.
 
 func intMovdiri(c *CPU, in *Inst) Exit {
-	if e := c.gate(in); e != ExitNone {
-		return e
-	}
 	return c.setRM(in, in.Size, c.reg(in))
 }
 
 // intMovdir64b copies 64 bytes to the address in the register operand, which
 // is aligned, in ES (SDM vol. 2B). The load comes first (measured).
 func intMovdir64b(c *CPU, in *Inst) Exit {
-	if e := c.gate(in); e != ExitNone {
-		return e
-	}
 	to := c.R[in.Reg&15]
 	if in.Flags&InstAddr32 != 0 {
 		to = uint64(uint32(to))
@@ -53,9 +47,6 @@ func (c *CPU) registerAddr(in *Inst, a uint64) uint64 {
 // intClzero clears the cache line that RAX points into (APM vol. 3). Zen 5 takes no F2 and F3 before it (family 26 model 2),
 // which those before ignore.
 func intClzero(c *CPU, in *Inst) Exit {
-	if e := c.gate(in); e != ExitNone {
-		return e
-	}
 	if in.Flags&(InstRep|InstRepne) != 0 && c.ID.isZen5() {
 		return c.ud()
 	}
@@ -66,9 +57,6 @@ func intClzero(c *CPU, in *Inst) Exit {
 // intMonitorx is a load as far as faults go; MWAITX only waits. Extensions in
 // RCX that do not exist raise #GP (APM vol. 3).
 func intMonitorx(c *CPU, in *Inst) Exit {
-	if e := c.gate(in); e != ExitNone {
-		return e
-	}
 	if uint32(c.R[RCX]) != 0 {
 		return c.gp()
 	}
@@ -77,9 +65,6 @@ func intMonitorx(c *CPU, in *Inst) Exit {
 }
 
 func intMwaitx(c *CPU, in *Inst) Exit {
-	if e := c.gate(in); e != ExitNone {
-		return e
-	}
 	if uint32(c.R[RCX])&^3 != 0 {
 		return c.gp()
 	}
@@ -88,9 +73,6 @@ func intMwaitx(c *CPU, in *Inst) Exit {
 
 // intUmonitor is a load as far as faults go.
 func intUmonitor(c *CPU, in *Inst) Exit {
-	if e := c.gate(in); e != ExitNone {
-		return e
-	}
 	_, e := c.load8(c.registerAddr(in, c.R[in.RM&15]))
 	return e
 }
@@ -110,26 +92,14 @@ func intPtwrite(c *CPU, in *Inst) Exit {
 
 // intInvpcid is privileged where the CPU has it.
 func intInvpcid(c *CPU, in *Inst) Exit {
-	if e := c.gate(in); e != ExitNone {
-		return e
-	}
 	return c.gp()
 }
 
-func intSerialize(c *CPU, in *Inst) Exit { return c.gate(in) }
-func intXabort(c *CPU, in *Inst) Exit    { return c.gate(in) }
-
 func intXend(c *CPU, in *Inst) Exit {
-	if e := c.gate(in); e != ExitNone {
-		return e
-	}
 	return c.gp()
 }
 
 func intXtest(c *CPU, in *Inst) Exit {
-	if e := c.gate(in); e != ExitNone {
-		return e
-	}
 	c.setFlagsRaw(FlagZF)
 	return ExitNone
 }

@@ -8,9 +8,6 @@ func intUD(c *CPU, _ *Inst) Exit   { return c.ud() }
 
 // intRefuse is an instruction that is not emulated on CPUs that have it.
 func intRefuse(c *CPU, in *Inst) Exit {
-	if e := c.gate(in); e != ExitNone {
-		return e
-	}
 	return c.refuse(in)
 }
 
@@ -93,9 +90,6 @@ func intRDTSCP(*CPU, *Inst) Exit { return ExitRDTSCP }
 
 // intRandom is RDRAND and RDSEED. An owner that has no number for it may refuse it: CPU.Undefined has its name.
 func intRandom(c *CPU, in *Inst) Exit {
-	if e := c.gate(in); e != ExitNone {
-		return e
-	}
 	_ = c.refuse(in)
 	return ExitRandom
 }

@@ -31,6 +31,7 @@ type Row struct {
 	bytes uint8 // which operands are byte registers: byteReg, byteRM
 
 	undefined bool // no instruction on Intel
+	gated     bool // not every CPU has it
 }
 
 // Dir says what an instruction does with an operand: a set of DirRead, DirWrite
@@ -181,6 +182,7 @@ func (t *tables) build() {
 		r.evex = evexFormOf(r)
 		r.class = classOf[r.Handler]
 		r.bytes = bytesOf(r)
+		r.gated = isGated(r)
 		r.undefined = r.Mnemonic == "UD" || r.CPUID == "3DNOW"
 		e := &r.Encoding
 		m := e.space() + int(e.Map)

@@ -68,44 +68,26 @@ func pairAffineInv(a, b pair, imm uint64) pair {
 }
 
 func gf2p8mulb(c *CPU, in *Inst) Exit {
-	if e := c.gate(in); e != ExitNone {
-		return e
-	}
 	return c.vecOp(in, laneGFMul)
 }
 
 func gf2p8affineqb(c *CPU, in *Inst) Exit {
-	if e := c.gate(in); e != ExitNone {
-		return e
-	}
 	return c.vecOp2(in, pairAffine)
 }
 
 func gf2p8affineinvqb(c *CPU, in *Inst) Exit {
-	if e := c.gate(in); e != ExitNone {
-		return e
-	}
 	return c.vecOp2(in, pairAffineInv)
 }
 
 func vgf2p8mulb(c *CPU, in *Inst) Exit {
-	if e := c.gate(in); e != ExitNone {
-		return e
-	}
 	return c.vexOp(in, laneGFMul)
 }
 
 func vgf2p8affineqb(c *CPU, in *Inst) Exit {
-	if e := c.gate(in); e != ExitNone {
-		return e
-	}
 	return c.vexLanes(in, pairAffine, 0)
 }
 
 func vgf2p8affineinvqb(c *CPU, in *Inst) Exit {
-	if e := c.gate(in); e != ExitNone {
-		return e
-	}
 	return c.vexLanes(in, pairAffineInv, 0)
 }
 

@@ -104,6 +104,9 @@ type State struct {
 
 	// Wide is what AVX-512 adds.
 	Wide Wide
+	// PKRU has the rights of protection keys (SDM vol. 3A, 4.6.2), which XSAVE stores. Accesses do not look at it: one that
+	// it forbids is a fault of the recording.
+	PKRU uint32
 
 	// Retired counts instructions since the owner last set it. A REP string
 	// instruction counts once, when it is finished.

@@ -185,6 +185,9 @@ func destinationsOf(r *Row) (d destinations) {
 		case fieldNone, fieldIs4:
 		}
 	}
+	if r.Encoding.EVEX && r.Attr("vsib") {
+		d |= destMask // it is cleared
+	}
 	for _, i := range r.Implied {
 		if i.Name == "xmm0" && i.Dir&DirWrite != 0 {
 			d |= destFirst
@@ -211,7 +214,7 @@ func (u *rowUse) written(in *Inst) (set uint16) {
 }
 
 // ofWide returns the components that an instruction of AVX-512 puts in use, on Intel: as
-// each has its own bit, from what it writes. Not measured.
+// each has its own bit, from what it writes.
 func (u *rowUse) ofWide(in *Inst) (set uint8) {
 	if u.dest&destMask != 0 {
 		set |= xfeatMask
@@ -230,10 +233,17 @@ func (u *rowUse) ofWide(in *Inst) (set uint8) {
 		return set | xfeatMore
 	}
 	set |= xfeatSSE
-	if in.EVEX.length() > 0 {
+	length := in.EVEX.length()
+	switch {
+	case u.scalar:
+		return set
+	case in.EVEX.broadcasts() && in.Flags&InstMem == 0:
+		length = 2 // the field is the rounding mode
+	}
+	if length > 0 {
 		set |= xfeatAVX
 	}
-	if in.EVEX.length() > 1 {
+	if length > 1 {
 		set |= xfeatHigh
 	}
 	return set

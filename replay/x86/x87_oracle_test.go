@@ -222,6 +222,7 @@ func emulate(t *testing.T, fc *fpuCase, layout *XLayout) fpuResult {
 	if err := c.SetXState(fc.img[:], layout); err != nil {
 		t.Fatal(err)
 	}
+	c.PKRU = 0 // the oracle restores all components
 	c.RIP = oracleCode
 	c.R[RDI], c.R[RBP], c.R[RBX] = oracleData, oracleData, oracleCode
 	c.R[RAX], c.R[RDX] = fc.rax, fc.rdx

@@ -55,6 +55,7 @@ var useHandlers = func() (t [xfeatModelled + 1]Handler) {
 type rowUse struct {
 	reg, mem, wide uint8
 	dest           destinations
+	scalar         bool // of AVX-512, whatever the length
 }
 
 // of returns the components for one instruction.
@@ -82,11 +83,15 @@ var readsVector = map[string]bool{
 	"PCMPESTRI": true, "PCMPISTRI": true, "MASKMOVDQU": true,
 }
 
+// UsesAVX reports whether in puts the upper halves of YMM registers in use (State.NotInUse).
+func (in *Inst) UsesAVX() bool { return tablesVar.rows[in.Row].use.of(in)&xfeatAVX != 0 }
+
 // useOf works the components out from the row's operands.
 func useOf(r *Row) (u rowUse) {
 	if r.Handler == "intUD" || r.Attr("refuse") {
 		return u
 	}
+	u.scalar = r.Encoding.EVEX && r.Attr("lig")
 	if u.dest = destinationsOf(r); r.Encoding.EVEX || r.File == "opmask" {
 		return u
 	}
@@ -140,10 +145,13 @@ func (c *CPU) unuse(components uint8) {
 //
 // More may be in use than that: see doubtful.
 func (s *State) inUse(v Vendor) uint64 {
-	if v == VendorIntel {
-		return xfeatModelled &^ uint64(s.NotInUse)
-	}
 	var u uint64
+	if s.PKRU != 0 {
+		u |= xfeatPKRU
+	}
+	if v == VendorIntel {
+		return u | xfeatModelled&^uint64(s.NotInUse)
+	}
 	f := s.FPU
 	f.FIP, f.FDP, f.FOP, f.FCS, f.FDS = 0, 0, 0, 0, 0
 	if f != (FPU{CW: fpuCWInit}) {

@@ -74,3 +74,30 @@ func askedStep(t *testing.T, c *CPU, maybe, answer uint64) {
 		t.Fatalf("exit %d at %#x, fault %v", x, c.RIP, c.Fault)
 	}
 }
+
+// TestWideInUse: what instructions of AVX-512 put in use on Intel, as an Intel Xeon of family 6 model 85 has it.
+func TestWideInUse(t *testing.T) {
+	for _, k := range []struct {
+		name string
+		code string
+		want uint64
+	}{
+		{"vpaddd zmm20", "\x62\xe1\x7d\x48\xfe\xe0", xfeatMore},
+		{"vpaddd zmm1", "\x62\xf1\x7d\x48\xfe\xc8", xfeatSSE | xfeatAVX | xfeatHigh},
+		{"vsubss xmm3 with L'L of 512 bits", "\x62\xf1\x7e\x48\x5c\xd8", xfeatSSE},
+		{"vsubps zmm1, rounding up, L'L of 256 bits", "\x62\xf1\x7c\x38\x5c\xc8", xfeatSSE | xfeatAVX | xfeatHigh},
+		{"kmovw k1", "\xc5\xf8\x92\xc8", xfeatMask},
+		{"vpscatterdd, no mask bit left", "\x62\xf2\x7d\x49\xa0\x04\x0f", xfeatMask},
+	} {
+		c, _ := program([]byte(k.code)...)
+		c.ID = &CPUIdentity{Vendor: VendorIntel, Family: 6, Model: 85, XCR0: 0xe7}
+		c.NotInUse = xfeatModelled
+		c.R[RDI] = testData
+		if e := c.Step(); e != ExitNone {
+			t.Errorf("%s: exit %v, fault %+v", k.name, e, c.Fault)
+		}
+		if got := c.inUse(VendorIntel); got != k.want {
+			t.Errorf("%s: in use %#x, want %#x", k.name, got, k.want)
+		}
+	}
+}

@@ -54,7 +54,7 @@ func fxrstor(c *CPU, in *Inst) Exit {
 	if mxcsr&^mxcsrMask(c.ID.Vendor) != 0 {
 		return c.gp()
 	}
-	c.FPU.restore(b[:], in.Flags&InstW != 0, c.ID.Vendor)
+	c.FPU.restore(b[:], in.Flags&InstW != 0, c.layout())
 	c.dropSelectors()
 	c.MXCSR = mxcsr
 	c.loadXMM(b[160:])
@@ -87,16 +87,20 @@ func (c *CPU) eachPart(l *XLayout, at *[64]uint32, bits uint64, mxcsr, wide bool
 	}
 	var b [1024]byte
 	for i := 3; i < 63; i++ {
-		if bits&^xfeatModelled>>i&1 == 0 {
+		if bits&^(xfeatModelled|xfeatPKRU)>>i&1 == 0 {
 			continue
 		}
-		for off := uint32(0); off < l.Sizes[i]; off += 256 {
-			put(1<<i, at[i]+off, b[:min(256, l.Sizes[i]-off)])
+		for off, n := uint32(0), l.moved(i); off < n; off += 256 {
+			put(1<<i, at[i]+off, b[:min(256, n-off)])
 		}
 	}
 	if bits&xfeatAVX != 0 {
 		c.storeYMM(b[:])
 		put(xfeatAVX, at[2], b[:256])
+	}
+	if bits&xfeatPKRU != 0 {
+		binary.LittleEndian.PutUint64(b[:], uint64(c.PKRU))
+		put(xfeatPKRU, at[numberPKRU], b[:l.moved(numberPKRU)])
 	}
 	for _, w := range wideComponents {
 		if bits>>w.number&1 != 0 {
@@ -269,17 +273,27 @@ func xrstor(c *CPU, in *Inst) Exit {
 		loadMXCSR = load&xfeatSSE != 0
 	}
 	wide := in.Flags&InstW != 0
-	if loadMXCSR && mxcsr&^mxcsrMask(c.ID.Vendor) != 0 {
-		if compact && intel { // finds it when it comes to the upper halves
-			c.xrstorCommit(rfbm&^(load&xfeatAVX), load, b[:], nil, wide)
-		}
+	bad := loadMXCSR && mxcsr&^mxcsrMask(c.ID.Vendor) != 0
+	switch {
+	case !bad || compact && l.Narrow:
+	case compact && intel: // finds it when it comes to the upper halves
+		c.xrstorCommit(rfbm&^(load&xfeatAVX), load, b[:], nil, wide)
+		return c.gp()
+	case l.Narrow: // when it comes to MXCSR
+		c.xrstorCommit(rfbm&xfeatX87, load, b[:], nil, wide)
+		return c.gp()
+	default:
 		return c.gp()
 	}
 	var ext xextended
 	if e := c.loadExtended(a, &at, load, &ext); e != ExitNone {
 		return e
 	}
-	if e := c.xrstorOthers(a, l, &at, load&^xfeatModelled); e != ExitNone {
+	if bad { // behind all else
+		c.xrstorCommit(rfbm, load, b[:], &ext, wide)
+		return c.gp()
+	}
+	if e := c.xrstorOthers(a, l, &at, load&^(xfeatModelled|xfeatPKRU)); e != ExitNone {
 		return e
 	}
 	c.xrstorCommit(rfbm, load, b[:], &ext, wide)
@@ -355,12 +369,18 @@ func (l *XLayout) parseHeader(h []byte) (at [64]uint32, bv, allowed uint64, comp
 type xextended struct {
 	ymm  [256]byte
 	wide [len(wideComponents)][1024]byte
+	pkru [4]byte
 }
 
 // loadExtended loads the modelled components behind the header that load names.
 func (c *CPU) loadExtended(a uint64, at *[64]uint32, load uint64, ext *xextended) Exit {
 	if load&xfeatAVX != 0 {
 		if e := c.loadBytes(a+uint64(at[2]), ext.ymm[:]); e != ExitNone {
+			return e
+		}
+	}
+	if load&xfeatPKRU != 0 {
+		if e := c.loadBytes(a+uint64(at[numberPKRU]), ext.pkru[:]); e != ExitNone {
 			return e
 		}
 	}
@@ -384,7 +404,7 @@ func (c *CPU) xrstorCommit(rfbm, load uint64, legacy []byte, ext *xextended, wid
 	if rfbm&xfeatX87 != 0 {
 		c.FPU.Reset()
 		if load&xfeatX87 != 0 {
-			c.FPU.restore(legacy, wide, c.ID.Vendor)
+			c.FPU.restore(legacy, wide, c.layout())
 			c.dropSelectors()
 		}
 	}
@@ -396,6 +416,9 @@ func (c *CPU) xrstorCommit(rfbm, load uint64, legacy []byte, ext *xextended, wid
 	}
 	if rfbm&xfeatAVX != 0 {
 		c.loadYMM(ext.ymm[:]) // zeros where it was not loaded
+	}
+	if rfbm&xfeatPKRU != 0 {
+		c.PKRU = binary.LittleEndian.Uint32(ext.pkru[:])
 	}
 	for i, w := range wideComponents {
 		if rfbm>>w.number&1 != 0 {
@@ -417,8 +440,8 @@ func (c *CPU) xrstorOthers(a uint64, l *XLayout, at *[64]uint32, bits uint64) Ex
 		if bits>>i&1 == 0 {
 			continue
 		}
-		for off := uint32(0); off < l.Sizes[i]; off += 256 {
-			b := buf[:min(256, l.Sizes[i]-off)]
+		for off, n := uint32(0), l.moved(i); off < n; off += 256 {
+			b := buf[:min(256, n-off)]
 			if e := c.loadBytes(a+uint64(at[i]+off), b); e != ExitNone {
 				return e
 			}

@@ -9,6 +9,13 @@ import (
 // Where the components of an XSAVE area lie (SDM vol. 1, chapter 13), and the conversion between it
 // and State. The instructions are in xsave.go.
 
+// ComponentAVX is the bit of State.NotInUse for the upper halves of YMM registers.
+const ComponentAVX = xfeatAVX
+
+// pkruDefault is what Linux gives each program: access by key 0 alone (arch/x86/mm/pkeys.c, init_pkru_value). The image of
+// a program that has just begun does not have it.
+const pkruDefault = 0x55555554
+
 // State components (SDM vol. 1, 13.1) that the emulator models; the others are in
 // their initial state always.
 const (
@@ -18,9 +25,10 @@ const (
 	xfeatMask = 1 << 5 // k0 to k7
 	xfeatHigh = 1 << 6 // upper halves of zmm0 to zmm15
 	xfeatMore = 1 << 7 // zmm16 to zmm31
+	xfeatPKRU = 1 << numberPKRU
 
 	xfeatWide     = xfeatMask | xfeatHigh | xfeatMore
-	xfeatModelled = xfeatX87 | xfeatSSE | xfeatAVX | xfeatWide
+	xfeatModelled = xfeatX87 | xfeatSSE | xfeatAVX | xfeatWide // with bits in State.NotInUse
 
 	xsaveHeader   = 512 // offset of the header, which is 64 bytes
 	xsaveExtended = 576 // size of legacy region and header
@@ -47,6 +55,26 @@ type XLayout struct {
 	// kept only for instructions that raise an unmasked exception.
 	Vendor                       Vendor
 	NoSelectors, DataOnException bool
+	// Narrow says that the CPU is one of Intel's from before linear addresses of 57 bits: FIP has 48 bits, and of PKRU's
+	// component four bytes are moved, where others have 57 and eight (family 6 models 85 and 207).
+	Narrow bool
+}
+
+// Components that are not modelled, and of which less is moved than there is room for (SDM vol. 1, 13.5.4 and 13.5.7).
+const (
+	numberBNDCSR = 4
+	numberPKRU   = 9
+)
+
+// moved is how many bytes of component i an instruction stores or loads.
+func (l *XLayout) moved(i int) uint32 {
+	switch {
+	case i == numberBNDCSR:
+		return min(16, l.Sizes[i])
+	case i == numberPKRU && l.Narrow:
+		return min(4, l.Sizes[i])
+	}
+	return l.Sizes[i]
 }
 
 // LayoutFromCPUID makes the layout from leaves 0DH and 7. cpuid returns eax, ebx, ecx
@@ -61,8 +89,9 @@ func LayoutFromCPUID(vendor Vendor, xcr0 uint64, cpuid func(leaf, subleaf uint32
 		l.Offsets[i], l.Sizes[i] = offset, size
 		l.Aligned |= uint64(attr>>1&1) << i
 	}
-	_, ebx, _, _ := cpuid(7, 0)
+	_, ebx, ecx, _ := cpuid(7, 0)
 	l.DataOnException, l.NoSelectors = ebx>>6&1 != 0, ebx>>13&1 != 0
+	l.Narrow = vendor == VendorIntel && ecx>>16&1 == 0
 	l.setSize()
 	return l
 }
@@ -124,7 +153,7 @@ func (s *State) SetXState(img []byte, layout *XLayout) error {
 	}
 	s.FPU.Reset()
 	if bv&xfeatX87 != 0 {
-		s.FPU.restore(img, true, layout.Vendor)
+		s.FPU.restore(img, true, layout)
 	}
 	s.MXCSR = mxcsrInit
 	if bv&(xfeatSSE|xfeatAVX) != 0 {
@@ -141,6 +170,13 @@ func (s *State) SetXState(img []byte, layout *XLayout) error {
 	for _, w := range wideComponents {
 		if off := layout.wide(w, len(img)); bv>>w.number&1 != 0 && off != 0 {
 			s.loadWide(w.number, img[off:])
+		}
+	}
+	s.PKRU = 0
+	if off := int(layout.Offsets[numberPKRU]); layout.XCR0&xfeatPKRU != 0 {
+		s.PKRU = pkruDefault
+		if bv&xfeatPKRU != 0 && off >= xsaveExtended && off+4 <= len(img) {
+			s.PKRU = binary.LittleEndian.Uint32(img[off:])
 		}
 	}
 	s.NotInUse = 0
@@ -173,7 +209,10 @@ func (s *State) XState(img []byte, layout *XLayout) []byte {
 			s.storeWide(w.number, img[off:])
 		}
 	}
-	bv := binary.LittleEndian.Uint64(img[xsaveHeader:]) &^ xfeatModelled
+	if off := int(layout.Offsets[numberPKRU]); layout.XCR0&xfeatPKRU != 0 && off >= xsaveExtended && off+4 <= len(img) {
+		binary.LittleEndian.PutUint32(img[off:], s.PKRU)
+	}
+	bv := binary.LittleEndian.Uint64(img[xsaveHeader:]) &^ (xfeatModelled | xfeatPKRU)
 	inuse := s.inUseMXCSR(layout.Vendor)
 	binary.LittleEndian.PutUint64(img[xsaveHeader:], bv|inuse&(layout.XCR0|xfeatX87|xfeatSSE))
 	return img
@@ -244,8 +283,8 @@ func (f *FPU) save(b []byte, wide bool, v Vendor) {
 }
 
 // restore is the opposite of save. Zen 4 keeps 57 bits of the pointers, an
-// Intel Xeon of family 6 model 207 of FIP only.
-func (f *FPU) restore(b []byte, wide bool, v Vendor) {
+// Intel Xeon of family 6 model 207 of FIP only, and one of model 85, which has no linear addresses of 57 bits, 48.
+func (f *FPU) restore(b []byte, wide bool, l *XLayout) {
 	le := binary.LittleEndian
 	f.CW = le.Uint16(b)&fpuCWMask | fpuCWOne
 	f.SetStatus(le.Uint16(b[2:]))
@@ -254,8 +293,12 @@ func (f *FPU) restore(b []byte, wide bool, v Vendor) {
 	f.FIP, f.FDP = le.Uint64(b[8:]), le.Uint64(b[16:])
 	f.FCS, f.FDS = 0, 0
 	if wide {
-		f.FIP = uint64(int64(f.FIP<<7) >> 7)
-		if v == VendorAMD {
+		lost := 7
+		if l.Narrow {
+			lost = 16
+		}
+		f.FIP = uint64(int64(f.FIP<<lost) >> lost)
+		if l.Vendor == VendorAMD {
 			f.FDP = uint64(int64(f.FDP<<7) >> 7)
 		}
 	}

@@ -19,9 +19,9 @@ import (
 func TestDirections(t *testing.T) {
 	s := newSession(t)
 	all := selectRows(runnable(t), *rowsFlag)
-	rows := slices.DeleteFunc(slices.Clone(all), func(r int) bool { return lacksState(&x86.Rows()[r], s.Emulator.ID()) })
+	rows := slices.DeleteFunc(slices.Clone(all), func(r int) bool { return s.Emulator.ID().Lacks(&x86.Rows()[r]) })
 	if lacking := len(all) - len(rows); lacking > 0 {
-		t.Logf("left out: %d rows of AVX-512, which this CPU does not have", lacking)
+		t.Logf("left out: %d rows, whose instructions this CPU does not have", lacking)
 	}
 	n, limit := 20*len(rows), 40*time.Second
 	if testing.Short() {

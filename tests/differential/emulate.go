@@ -153,6 +153,12 @@ func (e *Emulator) load(r *Regs) {
 	s.R, s.V, s.Wide = r.R, r.V, r.Wide
 	s.FSBase, s.GSBase, s.Seg = r.FSBase, r.GSBase, r.Seg
 	s.MXCSR, s.FPU, s.NotInUse = r.MXCSR, r.FPU, 0
+	if s.PKRU = 0; e.cpu.ID.XCR0>>9&1 != 0 {
+		s.PKRU = 0x55555554 // Linux's
+	}
+	if r.Wide == (x86.Wide{}) {
+		s.NotInUse = wideState // as the harness loads it
+	}
 	s.FPU.SetStatus(r.FPU.Status())
 	s.SetFlags(r.Flags&flagsLoadable | defaultFlags)
 	s.Retired, s.RepIter = 0, 0

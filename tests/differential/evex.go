@@ -13,12 +13,6 @@ import (
 // wideState are the bits of XCR0 for AVX-512 (SDM vol. 1, 13.1).
 const wideState = 0xe0
 
-// lacksState reports whether instructions of the row are #UD on a CPU because the state of
-// AVX-512 is not enabled.
-func lacksState(row *x86.Row, id *x86.CPUIdentity) bool {
-	return (row.Encoding.EVEX || row.File == "opmask") && id.XCR0&wideState != wideState
-}
-
 // register chooses a register: 0 to 31 of the vector operands of EVEX rows, 0 to 7 of mask
 // registers, mostly.
 func (e *encoder) register(row *x86.Row, isVector bool) int {

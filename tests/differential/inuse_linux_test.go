@@ -10,6 +10,9 @@ import (
 	"vplay/tests/need"
 )
 
+// modelledXState are the state components that the emulator has.
+const modelledXState = 0xe7
+
 // TestInUse runs each row from XINUSE = 0 and compares XINUSE behind it, which
 // Intel's CPUs keep apart from the values. Under a hypervisor the CPU's SSE bit
 // can become set at any time, so one run of a case without it is enough.
@@ -26,14 +29,14 @@ func TestInUse(t *testing.T) {
 		}
 		for range 6 {
 			k := g.Case(i)
-			k.In.V, k.In.MXCSR = [16]x86.Vec{}, 0x1f80
+			k.In.V, k.In.MXCSR, k.In.Wide = [16]x86.Vec{}, 0x1f80, x86.Wide{}
 			k.In.FPU.Reset()
 			want, ok := nativeInUse(t, s.CPU, k)
 			if !ok {
 				continue
 			}
 			placed := s.Emulator.prepare(k)
-			s.Emulator.cpu.NotInUse = 7
+			s.Emulator.cpu.NotInUse = modelledXState
 			var o Outcome
 			s.Emulator.execute(k, &o)
 			img := s.Emulator.cpu.XState(nil, &layout)
@@ -54,7 +57,7 @@ func TestInUse(t *testing.T) {
 // runs from XINUSE = 0; ok is false where k ends in a trap.
 func nativeInUse(t *testing.T, c *CPU, k *Case) (inUse uint64, ok bool) {
 	const image = requestSize - xsaveSize
-	inUse = 7
+	inUse = modelledXState
 	for range 3 {
 		b := appendRequest(nil, k)
 		binary.LittleEndian.PutUint64(b[image+xsaveHeader:], 0)

@@ -1,13 +1,13 @@
 package x86
 
-// Tables of VRCP14 and VRSQRT14 as AMD family 19h model 11h (Zen 4) has them, found by probing all 2^23 significands. The result is a fraction of 16 bits,
+// Tables of VRCP14 and VRSQRT14, found by probing all 2^23 significands on AMD family 19h model 11h (Zen 4), and the same on Intel family 6 model 55h. The result is a fraction of 16 bits,
 // and falls along a line in each of 64 parts of the reciprocal, or of 32 of the root, which looks at one bit less of the operand.
 
 // fallingLine is base - slope*x, in units of 2^-25.
 type fallingLine struct{ base, slope uint32 }
 
-// amdRcp14 is the reciprocal of [1, 2).
-var amdRcp14 = [64]fallingLine{
+// rcp14Lines is the reciprocal of [1, 2).
+var rcp14Lines = [64]fallingLine{
 	{33552640, 1009}, {32519680, 977}, {31519232, 949}, {30547968, 921}, {29604608, 893}, {28690176, 869}, {27800320, 843}, {26936832, 821},
 	{26096128, 797}, {25279488, 777}, {24483840, 755}, {23710208, 735}, {22957056, 717}, {22223616, 699}, {21508352, 681}, {20810752, 663},
 	{20131584, 647}, {19468544, 631}, {18822656, 617}, {18191104, 601}, {17575168, 587}, {16973568, 573}, {16386560, 561}, {15811840, 547},
@@ -18,16 +18,16 @@ var amdRcp14 = [64]fallingLine{
 	{2236928, 289}, {1941248, 285}, {1649920, 279}, {1364736, 275}, {1083648, 271}, {806656, 267}, {533760, 263}, {264960, 259},
 }
 
-// amdRsqrt14Even is the reciprocal root of [1, 2), numbers with an even exponent.
-var amdRsqrt14Even = [32]fallingLine{
+// rsqrt14Even is the reciprocal root of [1, 2), numbers with an even exponent.
+var rsqrt14Even = [32]fallingLine{
 	{33551488, 1001}, {32526464, 955}, {31548032, 915}, {30611712, 877}, {29714176, 841}, {28853120, 807}, {28026496, 775}, {27232384, 747},
 	{26467584, 719}, {25731200, 693}, {25021312, 669}, {24336896, 647}, {23675136, 625}, {23035136, 603}, {22417280, 585}, {21818752, 567},
 	{21238656, 549}, {20676992, 533}, {20131712, 517}, {19602432, 501}, {19089024, 487}, {18590080, 473}, {18105344, 461}, {17633664, 449},
 	{17174400, 437}, {16727424, 425}, {16292608, 415}, {15867648, 403}, {15454080, 393}, {15051520, 385}, {14657408, 375}, {14273792, 367},
 }
 
-// amdRsqrt14Odd is that of [2, 4).
-var amdRsqrt14Odd = [32]fallingLine{
+// rsqrt14Odd is that of [2, 4).
+var rsqrt14Odd = [32]fallingLine{
 	{13896320, 707}, {13171840, 675}, {12480000, 647}, {11817472, 619}, {11183616, 595}, {10574720, 571}, {9990272, 549}, {9428096, 527},
 	{8887936, 509}, {8367488, 491}, {7864960, 473}, {7380608, 457}, {6912640, 441}, {6460672, 427}, {6023296, 413}, {5600640, 401},
 	{5190528, 389}, {4792704, 377}, {4407168, 365}, {4033664, 355}, {3670400, 345}, {3317504, 335}, {2974208, 325}, {2640896, 317},
