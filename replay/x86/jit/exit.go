@@ -16,14 +16,16 @@ const (
 	flagsLAHF  = x86.FlagCF | x86.FlagPF | x86.FlagAF | x86.FlagZF | x86.FlagSF
 )
 
-// flagsIn has generated code find the processor's flags.
+// flagsIn has generated code find the processor's flags, and which components of the state are in use.
 func flagsIn(c *x86.CPU) {
 	f := c.ArithFlags()
 	c.Host[wordFlags] = f&flagsLAHF<<flagsShift | f&x86.FlagOF>>11
+	c.Host[wordUpper] = uint64(^c.NotInUse & x86.ComponentAVX)
 }
 
-// flagsOut sets the processor's flags from generated code's.
+// flagsOut sets the processor's flags, and which components are in use, from generated code's.
 func flagsOut(c *x86.CPU) {
+	c.NotInUse = c.NotInUse&^x86.ComponentAVX | uint8(^c.Host[wordUpper])&x86.ComponentAVX
 	f := c.Host[wordFlags]
 	if which := f >> passShift & 0xffff; which != 0 {
 		passed(c, which)

@@ -27,6 +27,7 @@ const (
 	wordSpill1  // registers of the guest meanwhile,
 	wordSpill2  //
 	wordPartial // and how many accesses there were
+	wordUpper   // not 0: the upper halves of YMM registers count as in use (on Intel)
 	wordAnchor  // maxAnchors of them (reach.go)
 )
 
@@ -79,8 +80,9 @@ type translator struct {
 	f     *fact
 
 	flags flagState
-	ended bool // the unit has no way on from here
-	bad   bool // somebody may look at flags that were given up: the unit must not be used
+	upper uint32 // what wordUpper is known to be, and 1; 0: nothing
+	ended bool   // the unit has no way on from here
+	bad   bool   // somebody may look at flags that were given up: the unit must not be used
 
 	away assembler // the place of cold code while hot code is written, and the other way round
 	cool bool      // cold code is
@@ -128,7 +130,7 @@ func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, i
 		t.u.key ^= singleKey
 	}
 	t.sites, t.ways, t.singles = t.sites[:0], t.ways[:0], t.singles[:0]
-	t.flags, t.ended, t.bad = flagState{saved: true, entry: true}, false, false
+	t.flags, t.ended, t.bad, t.upper = flagState{saved: true, entry: true}, false, false, 0
 	if enters.kind != noRecipe {
 		t.i, t.u.enters, t.flags = 0, enters, flagState{recipe: enters}
 		if !t.keeps() {
@@ -156,6 +158,7 @@ func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, i
 		known, lost := len(t.sites), t.loses()
 		if !t.emitted(t.in) || !t.f.emit(t) {
 			t.leaveForHandler()
+			t.upper = 0
 		}
 		t.afterwards(lost)
 		for j := range t.sites[known:] {

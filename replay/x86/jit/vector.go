@@ -115,7 +115,7 @@ func memoryOf(name string) uint8 {
 func vectors(t *translator) bool {
 	in, f := t.in, t.f
 	isVEX, isMem := in.Flags&x86.InstVEX != 0, in.Flags&x86.InstMem != 0
-	if f.vector && !t.e.vectors || f.general != 0 && hostOf[in.VVVV&15] == none {
+	if f.vector && !t.e.vectors || t.e.keepsUse && t.handlerIs("vzeroall") || f.general != 0 && hostOf[in.VVVV&15] == none {
 		return false
 	}
 	rm, reg := in.RM, in.Reg
@@ -149,6 +149,7 @@ func vectors(t *translator) bool {
 	if f.imm != x86.ImmNone {
 		t.bytes(byte(in.Imm))
 	}
+	t.noteUse()
 	t.flagsBehind(recipe{})
 	if f.reg.dir != 0 {
 		t.put(in.Reg, f.reg, scratch)
@@ -158,6 +159,29 @@ func vectors(t *translator) bool {
 	}
 	return true
 }
+
+// noteUse keeps wordUpper, without touching a flag: Intel's XINUSE has a bit for the upper halves of YMM registers, which what writes
+// 256 bits sets, whatever it writes, and VZEROUPPER clears. VZEROALL, which clears another as well, is its handler's.
+func (t *translator) noteUse() {
+	inUse := uint32(x86.ComponentAVX)
+	switch {
+	case !t.e.keepsUse:
+		return
+	case t.handlerIs("vzeroupper"):
+		inUse = 0
+	case !t.in.UsesAVX():
+		return
+	}
+	if t.upper == inUse+1 {
+		return
+	}
+	t.upper = inUse + 1
+	t.mem(opMovIm32, 0, t.word(wordUpper))
+	t.imm32(inUse)
+}
+
+// handlerIs reports whether the instruction's handler has that name.
+func (t *translator) handlerIs(name string) bool { return x86.Rows()[t.in.Row].Handler == name }
 
 // digits reports whether ModRM.reg belongs to the opcode.
 func (t *translator) digits() bool { return x86.Rows()[t.in.Row].Encoding.Digit >= 0 }
