@@ -2,7 +2,7 @@
 #include <sys/time.h>
 
 int main(void) {
-	struct itimerval it = {.it_value = {0, 60000}};
+	struct itimerval it = {.it_value = {0, 200000}};
 	setitimer(ITIMER_VIRTUAL, &it, 0);
 	for (;;)
 		;

@@ -37,7 +37,8 @@ func TestMasks(t *testing.T) {
 			got, res := r.recorded(t)
 			same(t, got, want)
 			t.Logf("%d of %d calls by the agent, %d forced ends; %v", res.Stats.AgentCalls, res.Stats.Calls, res.Stats.ForcedEnds, verify(t, res.Path))
-			if stopped := res.Stats.Stopped[14]; name == "plain" && stopped > 1000 {
+			// Those stop that unblock a signal which waits, and the timer's come as often as the machine is slow.
+			if stopped := res.Stats.Stopped[14]; name == "plain" && stopped > res.Stats.Calls/10 {
 				t.Errorf("%d changes of the mask have stopped", stopped)
 			}
 		})
