@@ -54,7 +54,7 @@ func (w *worker) tellAccesses() {
 func (w *worker) traceAccesses() {
 	c := w.m.CPU
 	w.live.runs, w.live.event = true, ^uint64(0)
-	w.notes = &notes{cpu: c, noData: w.ob.NoData}
+	w.notes = &notes{cpu: c, noData: w.ob.NoData, full: w.tellNotes}
 	b := &tracedBus{Bus: c.Bus, notes: w.notes}
 	flushed := w.m.Mem.OnFlush
 	w.m.Mem.OnFlush = func(a uint64, all bool) {
@@ -67,10 +67,15 @@ func (w *worker) traceAccesses() {
 
 // accessed tells the accesses of the instruction that was executed, which came to e.
 func (w *worker) accessed(e x86.Exit) {
-	n := w.notes
 	if e == x86.ExitFault {
-		n.take() // it is executed again, or has not been
+		w.notes.drop()
 	}
+	w.tellNotes()
+}
+
+// tellNotes tells the accesses that are noted, and forgets them.
+func (w *worker) tellNotes() {
+	n := w.notes
 	for i := range n.list {
 		if w.ended != nil {
 			break

@@ -33,10 +33,15 @@ type tracedPage struct {
 // note is an access that an instruction has made; its bytes are in notes.bytes from at on,
 // and in front of them, of a store, those that it replaced.
 type note struct {
-	addr, pc uint64
-	at, size int
-	store    bool
+	addr, pc  uint64
+	iteration uint64 // of a REP string instruction
+	at, size  int32
+	store     bool
 }
+
+// maxNotes is how many accesses of one instruction are noted before those of the iterations that are through are told: a
+// REP string instruction makes as many as it likes.
+const maxNotes = 4096
 
 // notes are the accesses of the instruction that is executed.
 type notes struct {
@@ -44,6 +49,30 @@ type notes struct {
 	bytes  []byte
 	noData bool // bytes are not kept
 	cpu    *x86.CPU
+	full   func() // tells what is noted
+}
+
+// add notes an access of size bytes at a, whose bytes are n.bytes from at on.
+func (n *notes) add(a uint64, at, size int, store bool) {
+	c := n.cpu
+	c.NoteAccess()
+	n.list = append(n.list, note{a, c.RIP, c.RepIter, int32(at), int32(size), store})
+}
+
+// makeRoom is called before an access is noted.
+func (n *notes) makeRoom() {
+	if k := len(n.list); k >= maxNotes && n.list[k-1].iteration < n.cpu.RepIter {
+		n.full()
+	}
+}
+
+// drop forgets the accesses of the iteration that has faulted; of another instruction, all. It is executed again, or has not been.
+func (n *notes) drop() {
+	k := len(n.list)
+	for k > 0 && n.list[k-1].iteration >= n.cpu.RepIter {
+		k--
+	}
+	n.list = n.list[:k]
 }
 
 // Translate implements x86.Bus: code is executed as ever, nothing else is handed out.
@@ -85,8 +114,8 @@ func (b *tracedBus) Read(a uint64, p []byte) x86.Fault {
 		return f
 	}
 	n := b.notes
-	n.cpu.NoteAccess()
-	n.list = append(n.list, note{a, n.cpu.RIP, len(n.bytes), len(p), false})
+	n.makeRoom()
+	n.add(a, len(n.bytes), len(p), false)
 	if !n.noData {
 		n.bytes = append(n.bytes, p...)
 	}
@@ -110,6 +139,7 @@ func copyBytes(p, b []byte) {
 // Write implements x86.Bus.
 func (b *tracedBus) Write(a uint64, p []byte) x86.Fault {
 	n := b.notes
+	n.makeRoom()
 	at := len(n.bytes)
 	page, off := b.page(&b.stores, a, len(p), x86.Store)
 	switch {
@@ -130,8 +160,7 @@ func (b *tracedBus) Write(a uint64, p []byte) x86.Fault {
 		}
 		n.bytes = append(append(n.bytes, old...), p...)
 	}
-	n.cpu.NoteAccess()
-	n.list = append(n.list, note{a, n.cpu.RIP, at, len(p), true})
+	n.add(a, at, len(p), true)
 	return x86.Fault{}
 }
 
@@ -158,7 +187,7 @@ func (n *notes) take() { n.list, n.bytes = n.list[:0], n.bytes[:0] }
 // access makes a what note i says.
 func (n *notes) access(i int, a *Access) {
 	x := &n.list[i]
-	a.PC, a.Addr, a.Size, a.Store = x.pc, x.addr, x.size, x.store
+	a.PC, a.Addr, a.Size, a.Store = x.pc, x.addr, int(x.size), x.store
 	if n.noData {
 		return
 	}

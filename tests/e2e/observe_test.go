@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -304,6 +305,40 @@ func (w *walker) observeLater(t *testing.T) {
 		})
 		if !slices.Equal(got, all[begins[from]:]) {
 			t.Fatalf("from event %d on: %d accesses, want %d of %d", from, len(got), len(all)-begins[from], len(all))
+		}
+	}
+}
+
+// TestObserveRepeats: each iteration of a REP string instruction has its accesses, at its step, however many there are, and those before one that
+// faults are not lost.
+func TestObserveRepeats(t *testing.T) {
+	t.Parallel()
+	s := tool.OpenSession(t, compile(t, "repfault", "-O1", "-static").record(t, "--no-slim"))
+	for _, instructions := range []bool{false, true} {
+		type made struct{ loads, stores int }
+		by := map[uint64]made{} // the instruction's address
+		steps := map[checkpoint.Position]int{}
+		observeAll(t, s, func(*observe.View) *observe.Observer {
+			ob := &observe.Observer{AllAccesses: true, Access: func(v *observe.View, a *observe.Access) {
+				m := by[a.PC]
+				if m.loads += 1; a.Store {
+					m.loads, m.stores = m.loads-1, m.stores+1
+				}
+				by[a.PC] = m
+				steps[v.Position()]++
+			}}
+			if instructions {
+				ob.Instr = func(*observe.View, *x86.Inst) {}
+			}
+			return ob
+		})
+		for _, want := range []made{{0, 1_000_000}, {4096, 4096}} {
+			if got := slices.Collect(maps.Values(by)); !slices.Contains(got, want) {
+				t.Errorf("instructions told %t: no instruction has made %+v", instructions, want)
+			}
+		}
+		if most := slices.Max(slices.Collect(maps.Values(steps))); most > 8192 {
+			t.Errorf("instructions told %t: %d accesses at one position", instructions, most)
 		}
 	}
 }
