@@ -26,7 +26,7 @@ import (
 // What a forged file may cost, whatever it asks for.
 const (
 	mostMemory = 1 << 30         // bytes resident
-	mostCPU    = 5 * time.Second // of processor time, and what the pages cost
+	mostCPU    = 5 * time.Second // of processor time, and what the pages cost; more on a slow machine (need.Slowness)
 	mostAfter  = time.Second     // likewise, behind Ctrl-C
 	mostWait   = 2 * time.Minute // a process of low priority waits long on a busy machine
 )
@@ -180,7 +180,12 @@ func open(t *testing.T, vplayd, path string, verb []string, stop bool, codes ...
 	what := fmt.Sprintf("%s, stopped %v: exit code %d, %d MiB, %v of CPU, %v behind the signal, %v in all", verb[0], stop, st.ExitCode(), used.Maxrss>>10,
 		cpu.Round(time.Millisecond), (cpu - before).Round(time.Millisecond), took.Round(time.Millisecond))
 	t.Log(what, "\n", text)
-	if used.Maxrss<<10 > mostMemory || cpu-pages > mostCPU && !stop || before > 0 && cpu-pages-before > mostAfter || ctx.Err() != nil {
+	tooLong := cpu-pages > mostCPU && !stop || before > 0 && cpu-pages-before > mostAfter
+	if tooLong {
+		slow := func(d time.Duration) time.Duration { return time.Duration(float64(d) * need.Slowness()) }
+		tooLong = cpu-pages > slow(mostCPU) && !stop || before > 0 && cpu-pages-before > slow(mostAfter)
+	}
+	if used.Maxrss<<10 > mostMemory || tooLong || ctx.Err() != nil {
 		t.Errorf("too much: %s", what)
 	}
 	if before > 0 {
