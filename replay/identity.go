@@ -17,10 +17,7 @@ func identity(id *checkpoint.Identity) *x86.CPUIdentity {
 		Vendor: v, Family: id.Family, Model: id.Model, Stepping: id.Stepping, XCR0: id.XCR0,
 		TSCAux: id.TSCAux, Leaves: leaves(id.CPUID), Real: leaves(id.CPUIDReal), Edited: id.Faulting,
 	}
-	cpu.Layout = x86.LayoutFromCPUID(v, id.XCR0, func(leaf, subleaf uint32) (uint32, uint32, uint32, uint32) {
-		r := cpu.Own(leaf, subleaf)
-		return r[0], r[1], r[2], r[3]
-	})
+	cpu.Layout = x86.LayoutFromCPUID(v, id.XCR0, cpu.Own)
 	if id.Faulting && len(id.CPUIDReal) == 0 {
 		// Recorded by a version that did not keep what it edited away in leaf 7.
 		d := x86.DefaultLayout(v, id.XCR0)

@@ -102,18 +102,17 @@ func (o *Observer) watches() bool { return o.Access != nil && (len(o.Ranges) > 0
 
 // traces reports whether every instruction must be looked at.
 func (o *Observer) traces() bool {
-	return o.Instr != nil || o.runs() || o.tracesAccesses() || o.tracesLater()
+	return o.Instr != nil || o.runs() || o.wantsAll()
 }
 
-// tracesAccesses reports whether every access must be looked at from the beginning.
-func (o *Observer) tracesAccesses() bool {
-	return o.AllAccesses && o.Access != nil && !o.runs() && (!o.Later || o.Instr != nil)
-}
+// wantsAll reports whether every access must be looked at, from the beginning or later.
+func (o *Observer) wantsAll() bool { return o.AllAccesses && o.Access != nil && !o.runs() }
 
 // tracesLater reports whether that begins with View.TellAccesses.
-func (o *Observer) tracesLater() bool {
-	return o.AllAccesses && o.Access != nil && !o.runs() && o.Later && o.Instr == nil
-}
+func (o *Observer) tracesLater() bool { return o.wantsAll() && o.Later && o.Instr == nil }
+
+// tracesAccesses reports whether it begins with the interval.
+func (o *Observer) tracesAccesses() bool { return o.wantsAll() && !o.tracesLater() }
 
 // Access is an access to memory by one instruction, by one iteration of a REP string
 // instruction, or by an event.

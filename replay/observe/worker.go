@@ -104,16 +104,20 @@ func (w *worker) begin() error {
 		return err
 	}
 	w.viewer = first
-	maker := w.s.Engine
+	var engine x86.Engine
 	switch {
 	case w.ob.runs():
 		w.runs = &x86.RunEngine{}
-		maker = func(*x86.CPU) (x86.Engine, func()) { return w.runs, func() {} }
+		engine = w.runs
 	case w.ob.Instr != nil:
 		w.tracer = &x86.TraceEngine{}
-		maker = func(*x86.CPU) (x86.Engine, func()) { return w.tracer, func() {} }
+		engine = w.tracer
 	case w.ob.tracesAccesses():
-		maker = func(*x86.CPU) (x86.Engine, func()) { return x86.BlockEngine{}, func() {} }
+		engine = x86.BlockEngine{}
+	}
+	maker := w.s.Engine
+	if engine != nil {
+		maker = func(*x86.CPU) (x86.Engine, func()) { return engine, func() {} }
 	}
 	if w.m, err = w.s.MachineBy(w.id, maker); err != nil {
 		return err

@@ -102,13 +102,13 @@ func hostLayout(t *testing.T) XLayout {
 		le.PutUint32(fc.img[24:], mxcsrInit)
 		return runOracle(t, []fpuCase{fc})[0].rax
 	}
-	leaf := func(leaf, sub uint32) (a, b, c, d uint32) {
+	leaf := func(leaf, sub uint32) [4]uint32 {
 		// mov eax, leaf; mov ecx, sub; cpuid; shl rbx or rcx, 32; or rax, it
 		code := func(reg byte) []byte {
 			return []byte{0xb8, byte(leaf), 0, 0, 0, 0xb9, byte(sub), 0, 0, 0, 0x0f, 0xa2, 0x48, 0xc1, 0xe0 | reg, 32, 0x48, 0x09, 0xc0 | reg<<3}
 		}
 		ab, ac := run(code(3)...), run(code(1)...)
-		return uint32(ab), uint32(ab >> 32), uint32(ac >> 32), 0
+		return [4]uint32{uint32(ab), uint32(ab >> 32), uint32(ac >> 32)}
 	}
 	host.once.Do(func() {
 		host.layout = LayoutFromCPUID(hostVendor(), run(0x0f, 0x01, 0xd0)&0xffffffff, leaf)

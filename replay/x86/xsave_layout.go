@@ -12,9 +12,9 @@ import (
 // ComponentAVX is the bit of State.NotInUse for the upper halves of YMM registers.
 const ComponentAVX = xfeatAVX
 
-// pkruDefault is what Linux gives each program: access by key 0 alone (arch/x86/mm/pkeys.c, init_pkru_value). The image of
+// DefaultPKRU is what Linux gives each program: access by key 0 alone (arch/x86/mm/pkeys.c, init_pkru_value). The image of
 // a program that has just begun does not have it.
-const pkruDefault = 0x55555554
+const DefaultPKRU = 0x55555554
 
 // State components (SDM vol. 1, 13.1) that the emulator models; the others are in
 // their initial state always.
@@ -60,7 +60,7 @@ type XLayout struct {
 	Narrow bool
 }
 
-// Components that are not modelled, and of which less is moved than there is room for (SDM vol. 1, 13.5.4 and 13.5.7).
+// Components of which less is moved than there is room for (SDM vol. 1, 13.5.4 and 13.5.7).
 const (
 	numberBNDCSR = 4
 	numberPKRU   = 9
@@ -79,17 +79,18 @@ func (l *XLayout) moved(i int) uint32 {
 
 // LayoutFromCPUID makes the layout from leaves 0DH and 7. cpuid returns eax, ebx, ecx
 // and edx of a leaf and subleaf, xcr0 is what XGETBV(0) gives.
-func LayoutFromCPUID(vendor Vendor, xcr0 uint64, cpuid func(leaf, subleaf uint32) (eax, ebx, ecx, edx uint32)) XLayout {
+func LayoutFromCPUID(vendor Vendor, xcr0 uint64, cpuid func(leaf, subleaf uint32) [4]uint32) XLayout {
 	l := XLayout{XCR0: xcr0, Vendor: vendor}
 	for i := uint32(2); i < 63; i++ {
 		if xcr0>>i&1 == 0 {
 			continue
 		}
-		size, offset, attr, _ := cpuid(0xd, i)
-		l.Offsets[i], l.Sizes[i] = offset, size
-		l.Aligned |= uint64(attr>>1&1) << i
+		r := cpuid(0xd, i)
+		l.Sizes[i], l.Offsets[i] = r[0], r[1]
+		l.Aligned |= uint64(r[2]>>1&1) << i
 	}
-	_, ebx, ecx, _ := cpuid(7, 0)
+	r := cpuid(7, 0)
+	ebx, ecx := r[1], r[2]
 	l.DataOnException, l.NoSelectors = ebx>>6&1 != 0, ebx>>13&1 != 0
 	l.Narrow = vendor == VendorIntel && ecx>>16&1 == 0
 	l.setSize()
@@ -126,6 +127,15 @@ func (l *XLayout) setSize() {
 func (l *XLayout) avx(size int) int {
 	off := int(l.Offsets[2])
 	if l.XCR0&xfeatAVX == 0 || off < xsaveExtended || off+256 > size {
+		return 0
+	}
+	return off
+}
+
+// pkru returns the offset of PKRU, or 0 where the layout has none or places it outside size bytes.
+func (l *XLayout) pkru(size int) int {
+	off := int(l.Offsets[numberPKRU])
+	if l.XCR0&xfeatPKRU == 0 || off < xsaveExtended || off+4 > size {
 		return 0
 	}
 	return off
@@ -173,9 +183,9 @@ func (s *State) SetXState(img []byte, layout *XLayout) error {
 		}
 	}
 	s.PKRU = 0
-	if off := int(layout.Offsets[numberPKRU]); layout.XCR0&xfeatPKRU != 0 {
-		s.PKRU = pkruDefault
-		if bv&xfeatPKRU != 0 && off >= xsaveExtended && off+4 <= len(img) {
+	if layout.XCR0&xfeatPKRU != 0 {
+		s.PKRU = DefaultPKRU
+		if off := layout.pkru(len(img)); bv&xfeatPKRU != 0 && off != 0 {
 			s.PKRU = binary.LittleEndian.Uint32(img[off:])
 		}
 	}
@@ -209,7 +219,7 @@ func (s *State) XState(img []byte, layout *XLayout) []byte {
 			s.storeWide(w.number, img[off:])
 		}
 	}
-	if off := int(layout.Offsets[numberPKRU]); layout.XCR0&xfeatPKRU != 0 && off >= xsaveExtended && off+4 <= len(img) {
+	if off := layout.pkru(len(img)); off != 0 {
 		binary.LittleEndian.PutUint32(img[off:], s.PKRU)
 	}
 	bv := binary.LittleEndian.Uint64(img[xsaveHeader:]) &^ (xfeatModelled | xfeatPKRU)

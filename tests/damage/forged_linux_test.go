@@ -180,12 +180,11 @@ func open(t *testing.T, vplayd, path string, verb []string, stop bool, codes ...
 	what := fmt.Sprintf("%s, stopped %v: exit code %d, %d MiB, %v of CPU, %v behind the signal, %v in all", verb[0], stop, st.ExitCode(), used.Maxrss>>10,
 		cpu.Round(time.Millisecond), (cpu - before).Round(time.Millisecond), took.Round(time.Millisecond))
 	t.Log(what, "\n", text)
-	tooLong := cpu-pages > mostCPU && !stop || before > 0 && cpu-pages-before > mostAfter
-	if tooLong {
-		slow := func(d time.Duration) time.Duration { return time.Duration(float64(d) * need.Slowness()) }
-		tooLong = cpu-pages > slow(mostCPU) && !stop || before > 0 && cpu-pages-before > slow(mostAfter)
+	tooLong := func(slowness float64) bool {
+		isMore := func(d, most time.Duration) bool { return float64(d) > float64(most)*slowness }
+		return isMore(cpu-pages, mostCPU) && !stop || before > 0 && isMore(cpu-pages-before, mostAfter)
 	}
-	if used.Maxrss<<10 > mostMemory || tooLong || ctx.Err() != nil {
+	if used.Maxrss<<10 > mostMemory || tooLong(1) && tooLong(need.Slowness()) || ctx.Err() != nil {
 		t.Errorf("too much: %s", what)
 	}
 	if before > 0 {

@@ -154,7 +154,7 @@ func (e *Emulator) load(r *Regs) {
 	s.FSBase, s.GSBase, s.Seg = r.FSBase, r.GSBase, r.Seg
 	s.MXCSR, s.FPU, s.NotInUse = r.MXCSR, r.FPU, 0
 	if s.PKRU = 0; e.cpu.ID.XCR0>>9&1 != 0 {
-		s.PKRU = 0x55555554 // Linux's
+		s.PKRU = x86.DefaultPKRU
 	}
 	if r.Wide == (x86.Wide{}) {
 		s.NotInUse = wideState // as the harness loads it

@@ -11,7 +11,7 @@ import (
 )
 
 // modelledXState are the state components whose use the emulator keeps apart from their values.
-const modelledXState = 0xe7
+const modelledXState = 7 | wideState
 
 // TestInUse runs each row from XINUSE = 0 and compares XINUSE behind it, which
 // Intel's CPUs keep apart from the values. Under a hypervisor the CPU's SSE bit

@@ -63,10 +63,7 @@ func newSession(t testing.TB) *Session {
 	needs(t, err)
 	id.XCR0 = o[0].Out.R[x86.RAX] | o[0].Out.R[x86.RDX]<<32
 	id.Leaves = hostLeaves(t, c)
-	id.Layout = x86.LayoutFromCPUID(id.Vendor, id.XCR0, func(leaf, subleaf uint32) (uint32, uint32, uint32, uint32) {
-		r := id.CPUID(leaf, subleaf)
-		return r[0], r[1], r[2], r[3]
-	})
+	id.Layout = x86.LayoutFromCPUID(id.Vendor, id.XCR0, id.CPUID)
 	s := &Session{CPU: c, Emulator: NewEmulator(id)}
 	if *translatedFlag {
 		s.Times = 3

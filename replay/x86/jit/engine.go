@@ -31,11 +31,9 @@ type Engine struct {
 	pool    *Pool
 	chunk   int // offset of this engine's memory; 0: none was taken yet
 	sameCPU bool
-	vectors bool // vector rows are emitted
-	// keepsUse says that generated code keeps wordUpper, as the processor is Intel's.
-	keepsUse bool
-	traps    bool   // and some may raise floating-point exceptions
-	changed  uint64 // when that was chosen, in instructions
+	vectors bool   // vector rows are emitted
+	traps   bool   // and some may raise floating-point exceptions
+	changed uint64 // when that was chosen, in instructions
 	// minChanged is how many instructions there are at least until it is chosen again: all is translated anew then.
 	minChanged uint64
 	t          translator

@@ -17,7 +17,7 @@ const minRun = 1 << 8
 // the interpreter executes. Close gives it back.
 func (p *Pool) Engine(c *x86.CPU) *Engine {
 	e := &Engine{Threshold: threshold, Warmup: warmup, MinRun: minRun, minChanged: minChanged, pool: p, sameCPU: host().IsLike(c.ID)}
-	e.vectors, e.keepsUse = e.sameCPU, c.ID.Vendor == x86.VendorIntel
+	e.vectors = e.sameCPU
 	e.t = translator{e: e, c: c}
 	return e
 }

@@ -115,7 +115,7 @@ func memoryOf(name string) uint8 {
 func vectors(t *translator) bool {
 	in, f := t.in, t.f
 	isVEX, isMem := in.Flags&x86.InstVEX != 0, in.Flags&x86.InstMem != 0
-	if f.vector && !t.e.vectors || t.e.keepsUse && t.handlerIs("vzeroall") || f.general != 0 && hostOf[in.VVVV&15] == none {
+	if f.vector && !t.e.vectors || t.keepsUse() && t.handlerIs("vzeroall") || f.general != 0 && hostOf[in.VVVV&15] == none {
 		return false
 	}
 	rm, reg := in.RM, in.Reg
@@ -165,7 +165,7 @@ func vectors(t *translator) bool {
 func (t *translator) noteUse() {
 	inUse := uint32(x86.ComponentAVX)
 	switch {
-	case !t.e.keepsUse:
+	case !t.keepsUse():
 		return
 	case t.handlerIs("vzeroupper"):
 		inUse = 0
@@ -179,6 +179,9 @@ func (t *translator) noteUse() {
 	t.mem(opMovIm32, 0, t.word(wordUpper))
 	t.imm32(inUse)
 }
+
+// keepsUse reports whether generated code keeps wordUpper.
+func (t *translator) keepsUse() bool { return t.c.ID.Vendor == x86.VendorIntel }
 
 // handlerIs reports whether the instruction's handler has that name.
 func (t *translator) handlerIs(name string) bool { return x86.Rows()[t.in.Row].Handler == name }
