@@ -218,6 +218,11 @@ func (g *group) endWith(t *thread, b intervalEnd, info []byte) error {
 	if err != nil {
 		return err
 	}
+	if b.forced {
+		if err := t.passStored(); err != nil {
+			return err
+		}
+	}
 	b.contexts = g.contexts(t)
 	now := slices.Clone(b.contexts)
 	if t.parked.noXState { // replay learns it at the exit of the thread's call

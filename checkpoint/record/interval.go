@@ -89,6 +89,11 @@ func (g *group) cut(t *thread, b intervalEnd) error {
 	if err != nil {
 		return err
 	}
+	if b.forced {
+		if err := t.passStored(); err != nil {
+			return err
+		}
+	}
 	b.contexts = g.contexts(t)
 	if err := g.endInterval(m, b); err != nil {
 		return err
@@ -111,6 +116,9 @@ func (t *thread) endForced() error {
 	g := t.group()
 	m, err := t.space().takeSnapshot()
 	if err != nil {
+		return err
+	}
+	if err := t.passStored(); err != nil {
 		return err
 	}
 	g.paused = true

@@ -133,6 +133,7 @@ func (c *call) blocks() bool { return c.in && c.mayBlock && !c.answered && !c.ga
 // Bits of rflags that belong to the tracer and to fault delivery.
 const (
 	flagTF = 1 << 8
+	flagDF = 1 << 10
 	flagRF = 1 << 16
 )
 

@@ -59,6 +59,7 @@ var guestCases = []guestCase{
 	{name: "pwritemap"},
 	{name: "queries"},
 	{name: "rdtscblocked"},
+	{name: "repstores", opt: func(o *recorder.Options) { o.ForceEvery = time.Millisecond }},
 	{name: "restart"},
 	{name: "rwpid"},
 	{name: "selfmod"},
