@@ -493,7 +493,7 @@ func (t *thread) noteWrite() {
 	if sp.agent == nil || !writes || t.readsStderr(c.args[arg]) {
 		return
 	}
-	if !c.toOwnMem && c.remote == nil && len(t.proc.mappedTargets(c)) == 0 && len(c.targets) == 1 && !t.mapsElsewhere(int32(c.args[arg])) {
+	if !c.toOwnMem && c.remote == nil && len(c.targets) == 1 && len(t.proc.mappedTargets(c)) == 0 && len(sp.gone(c.targets[0].id)) == 0 && !t.mapsElsewhere(int32(c.args[arg])) {
 		sp.agent.shared.AllowWrites(int32(c.args[arg]))
 		t.listMapped()
 	}
@@ -513,6 +513,11 @@ func (t *thread) listMapped() {
 	var list []agent.File
 	for f := range sp.views().objects {
 		list = append(list, agent.File{Dev: f.dev, Inode: f.inode})
+	}
+	for f := range sp.filesAtStart() { // those that are gone by now (keepGone)
+		if len(sp.views().objects[f]) == 0 {
+			list = append(list, agent.File{Dev: f.dev, Inode: f.inode})
+		}
 	}
 	shared.ListMapped(list)
 }

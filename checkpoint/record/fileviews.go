@@ -51,6 +51,7 @@ func (t *thread) keepViews() {
 		if list := g.of.mappedTargets(c); len(list) > 0 {
 			t.keepViewsOf(g.of, list)
 		}
+		g.of.space.keepGone(c)
 	}
 }
 

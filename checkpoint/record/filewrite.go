@@ -4,6 +4,8 @@ package record
 
 import (
 	"cmp"
+	"io"
+	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -99,6 +101,7 @@ func (p *process) beforeFileWrite(c *call) {
 	for _, m := range p.mappedTargets(c) {
 		p.keepView(c, m)
 	}
+	p.space.keepGone(c)
 }
 
 // keepView keeps, at the call's entry, what the pages of a mapping hold that it may change.
@@ -280,10 +283,34 @@ func (sp *space) keepKept(c *call, m *mapping) {
 		return
 	}
 	defer done()
+	sp.objects.keepPages(pages, f)
+}
+
+// keepGone is keepKept for files that were mapped when the interval began, and are not any more.
+func (sp *space) keepGone(c *call) {
+	for _, f := range c.targets {
+		for _, id := range sp.gone(f.id) {
+			pages := sp.objects.keptOnly(id, c)
+			if len(pages) == 0 {
+				continue
+			}
+			file, err := os.Open(f.path)
+			if err != nil {
+				sp.session.log.Warn().Err(err).Msg("pages of a file before it changes")
+				return
+			}
+			sp.objects.keepPages(pages, file)
+			_ = file.Close() // only read
+		}
+	}
+}
+
+// keepPages keeps in memory what a file has of some pages.
+func (o *objectStore) keepPages(pages []pageKey, f io.ReaderAt) {
 	for _, k := range pages {
 		b := make([]byte, checkpoint.PageSize)
 		if n, _ := f.ReadAt(b, int64(k.index*checkpoint.PageSize)); n > 0 {
-			sp.objects.base[k] = b
+			o.base[k] = b
 		}
 	}
 }

@@ -36,6 +36,7 @@ type interval struct {
 	closes   bool              // it was dropped meanwhile
 
 	byOffset map[uint32]*rangemap.Overlaps[*checkpoint.Mapping] // see viewsAtStart
+	files    map[fileID][]uint32                                // see filesAtStart
 }
 
 func (l *interval) close() {

@@ -4,6 +4,7 @@ package record
 
 import (
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -70,6 +71,37 @@ func (l *interval) viewsAtStart(object uint32) *rangemap.Overlaps[*checkpoint.Ma
 		}
 	}
 	return l.byOffset[object]
+}
+
+// filesAtStart returns the objects that were mapped when the current interval began, by file.
+func (sp *space) filesAtStart() map[fileID][]uint32 {
+	l := sp.group.cur
+	if l == nil || l.space != sp {
+		return nil
+	}
+	if l.files == nil {
+		l.files = map[fileID][]uint32{}
+		for i := range l.rec.Maps {
+			id := l.rec.Maps[i].Object
+			if id == 0 {
+				continue
+			}
+			if k := sp.objects.file(id); !slices.Contains(l.files[k], id) {
+				l.files[k] = append(l.files[k], id)
+			}
+		}
+	}
+	return l.files
+}
+
+// gone returns the objects of a file that were mapped when the current interval began, and are not any more.
+func (sp *space) gone(f fileID) (out []uint32) {
+	for _, id := range sp.filesAtStart()[f] {
+		if len(sp.views().list[id]) == 0 {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 // newLine is lineAt for a mapping that mmap has just made: without the kernel's

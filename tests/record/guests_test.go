@@ -37,6 +37,7 @@ var guestCases = []guestCase{
 	{name: "failmem"},
 	{name: "failrows"},
 	{name: "fdevents"},
+	{name: "filegone", opt: func(o *recorder.Options) { o.ForceEvery = 4 * time.Millisecond }},
 	{name: "filters"},
 	{name: "flagpoll"},
 	{name: "forkkilled"},
