@@ -6,7 +6,7 @@ import (
 	"vplay/replay/x86"
 )
 
-// Accesses: all of them by the Bus of bus.go, or those to chosen ranges by watches of package
+// Accesses: all of them by x86.AccessLog, or those to chosen ranges by watches of package
 // mem, with which the program runs at full speed in between.
 
 // trace has every instruction told.
@@ -37,7 +37,7 @@ func (w *worker) trace() {
 
 // tellAccesses is View.TellAccesses.
 func (w *worker) tellAccesses() {
-	if w.notes != nil || !w.ob.tracesLater() {
+	if w.log != nil || !w.ob.tracesLater() {
 		return
 	}
 	if w.ob.watches() { // those accesses are among all
@@ -50,40 +50,25 @@ func (w *worker) tellAccesses() {
 	w.live.event = w.m.CPU.Retired // the callback is about an event here, or the interval's start
 }
 
-// traceAccesses has the processor access memory by a Bus that notes what it does.
+// traceAccesses has the processor tell of all accesses.
 func (w *worker) traceAccesses() {
-	c := w.m.CPU
 	w.live.runs, w.live.event = true, ^uint64(0)
-	w.notes = &notes{cpu: c, noData: w.ob.NoData, full: w.tellNotes}
-	b := &tracedBus{Bus: c.Bus, notes: w.notes}
-	flushed := w.m.Mem.OnFlush
-	w.m.Mem.OnFlush = func(a uint64, all bool) {
-		b.flush(a, all)
-		flushed(a, all)
-	}
-	c.SetBus(b)
-	c.Accessed = w.accessed
+	w.log = &x86.AccessLog{NoData: w.ob.NoData, Tell: w.accessed}
+	w.m.CPU.LogAccesses(w.log)
 }
 
-// accessed tells the accesses of the instruction that was executed, which came to e.
-func (w *worker) accessed(e x86.Exit) {
-	if e == x86.ExitFault {
-		w.notes.drop()
-	}
-	w.tellNotes()
-}
-
-// tellNotes tells the accesses that are noted, and forgets them.
-func (w *worker) tellNotes() {
-	n := w.notes
-	for i := range n.list {
+// accessed tells the accesses of the instruction that was executed.
+func (w *worker) accessed(list []x86.LoggedAccess) {
+	a := &w.told
+	for i := range list {
 		if w.ended != nil {
-			break
+			return
 		}
-		n.access(i, &w.told)
-		w.ob.Access(&w.live, &w.told)
+		x := &list[i]
+		a.PC, a.Addr, a.Size, a.Store = x.PC, x.Addr, int(x.Size), x.Store
+		a.Data, a.Old = w.log.Bytes(x)
+		w.ob.Access(&w.live, a)
 	}
-	n.take()
 }
 
 // watchedAccess is an access to bytes of Observer.Ranges.

@@ -86,9 +86,9 @@ func (c *calls) scan(m *replay.Machine, tid int32, sp, left uint64, n int) (uint
 	}
 	sp = (sp + 7) &^ 7
 	end := min(r.End, sp+min(maxStack, left))
-	var page [pageSize]byte
+	var page [mem.PageSize]byte
 	for a := sp; a < end && n < maxStarts; {
-		step := min(pageSize-a%pageSize, end-a)
+		step := min(mem.PageSize-a%mem.PageSize, end-a)
 		got, _ := m.Mem.Peek(a, page[:step])
 		for o := 0; o+8 <= got && n < maxStarts; o += 8 {
 			if ret := binary.LittleEndian.Uint64(page[o:]); ret != 0 && followsCall(m, ret) {

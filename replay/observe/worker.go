@@ -30,7 +30,7 @@ type worker struct {
 	calls      *calls           // nil: nobody asks for functions
 	tracer     *x86.TraceEngine // nil: nobody asks for every instruction
 	runs       *x86.RunEngine   // nil: nobody asks for runs
-	notes      *notes           // nil: nobody asks for every access
+	log        *x86.AccessLog   // nil: nobody asks for every access
 	branch     Branch           // the branch that is told
 	told       Access           // the access that is told, so that none is allocated
 	watched    []watchedAccess  // of the instruction or event that was executed last

@@ -371,7 +371,7 @@ func (in *Inst) relative() bool {
 	return len(r.Operands) == 1 && strings.HasPrefix(r.Operands[0], "rel")
 }
 
-// goesOn calls Accessed where the handler of o, which returned e, has left no other reason to leave b, and reports
+// goesOn has accesses told where the handler of o, which returned e, has left no other reason to leave b, and reports
 // whether the loop may go on with b. Else it must leave.
 func (c *CPU) goesOn(b *block, o *op, e Exit) bool {
 	if e != ExitNone || c.stop != stopTell {

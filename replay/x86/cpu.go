@@ -62,9 +62,6 @@ type CPU struct {
 	// with ExitRDTSC, ExitRDTSCP, ExitCPUID and ExitRandom, it was executed; else nothing was done,
 	// but for those iterations of a REP that RepIter counts.
 	AfterInst func(in *Inst, e Exit)
-	// Accessed is called behind each instruction during which the Bus has called NoteAccess, with what the instruction came to,
-	// and the state up to date.
-	Accessed func(e Exit)
 	// AskInUse makes XSAVE, XSAVEOPT, XSAVEC and XGETBV stop with ExitInUse where
 	// they show more than the state decides. InUse says what, and StepInUse
 	// executes the instruction. Without it the state decides alone.
@@ -100,6 +97,7 @@ type CPU struct {
 
 	rslow, wslow   slowPages
 	partialBus     PartialBus // Bus, or nil
+	log            *AccessLog // nil: nobody wants to know all accesses
 	rpartial       partialPages
 	wpartial       partialPages
 	rfills, wfills fills // of rtlb and wtlb
@@ -112,7 +110,7 @@ const (
 	stopOwner = 1 << iota // the owner asked: ExitAttention
 	stopCode              // code or its translation may have changed: look the next block up
 	stopTrap              // TF was set: a #DB follows the next instruction
-	stopTell              // Accessed is to be called; the block goes on
+	stopTell              // the log of accesses has something to tell; the block goes on
 )
 
 // undefined is what Undefined reports.
@@ -161,15 +159,11 @@ func (c *CPU) Renew(bus Bus, id *CPUIdentity) {
 // may be called from the methods of Bus while Run is running.
 func (c *CPU) Attention() { c.stop |= stopOwner }
 
-// NoteAccess has Accessed called behind the current instruction. Read and Write of an owner's Bus call it.
-// Preconditions: Accessed is set.
-func (c *CPU) NoteAccess() { c.stop |= stopTell }
-
-// tell calls Accessed if it is to be called behind the instruction that came to e.
+// tell has the log of accesses tell what the instruction has accessed that came to e.
 func (c *CPU) tell(e Exit) {
 	if c.stop&stopTell != 0 {
 		c.stop &^= stopTell
-		c.Accessed(e)
+		c.log.executed(c, e)
 	}
 }
 

@@ -45,6 +45,7 @@ func (c *CPU) FlushTLB() {
 	c.rslow, c.wslow = slowPages{}, slowPages{}
 	c.rpartialFills.emptyPartial(&c.rpartial)
 	c.wpartialFills.emptyPartial(&c.wpartial)
+	c.log.flush()
 	c.engine.Invalidate(c, AllPages)
 }
 
@@ -57,6 +58,7 @@ func (c *CPU) FlushTLBPage(a uint64) {
 	c.wslow.drop(a)
 	c.rpartial.drop(a)
 	c.wpartial.drop(a)
+	c.log.flushPage(a)
 	c.engine.Invalidate(c, a&^(pageSize-1))
 }
 
@@ -113,7 +115,7 @@ func (c *CPU) loadPage(a uint64) *[pageSize]byte {
 	if e.base == base {
 		return e.page
 	}
-	if c.rslow.has(base) || !canonical(a) {
+	if c.rslow.has(base) || !canonical(a) || c.log != nil {
 		return nil
 	}
 	p, fast := c.Bus.Translate(base, Load)
@@ -135,7 +137,7 @@ func (c *CPU) storePage(a uint64) *[pageSize]byte {
 	if e.base == base {
 		return e.page
 	}
-	if c.wslow.has(base) || !canonical(a) {
+	if c.wslow.has(base) || !canonical(a) || c.log != nil {
 		return nil
 	}
 	p, fast := c.Bus.Translate(base, Store)
@@ -160,6 +162,9 @@ func (c *CPU) loadBytes(a uint64, b []byte) Exit {
 	n := uint64(len(b))
 	if n == 0 {
 		return ExitNone
+	}
+	if c.log != nil {
+		return c.log.load(c, a, b)
 	}
 	off := a & (pageSize - 1)
 	if off+n <= pageSize {
@@ -201,6 +206,9 @@ func (c *CPU) storeBytes(a uint64, b []byte) Exit {
 	n := uint64(len(b))
 	if n == 0 {
 		return ExitNone
+	}
+	if c.log != nil {
+		return c.log.store(c, a, b)
 	}
 	off := a & (pageSize - 1)
 	if off+n <= pageSize {
@@ -303,6 +311,9 @@ func (c *CPU) load64(a uint64) (uint64, Exit) {
 	e := &c.rtlb[a>>12&tlbMask]
 	if off := a - e.base; off <= pageSize-8 {
 		return binary.LittleEndian.Uint64(e.page[off : off+8]), ExitNone
+	}
+	if c.log != nil {
+		return c.log.load64(c, a)
 	}
 	var b [8]byte
 	x := c.loadBytes(a, b[:])

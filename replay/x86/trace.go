@@ -82,6 +82,8 @@ func (t *TraceEngine) leave(c *CPU, in *Inst, e Exit) Exit {
 func (c *CPU) SetBus(b Bus) {
 	c.Bus = b
 	_, c.flushesCode = b.(CodeFlusher)
-	c.partialBus, _ = b.(PartialBus)
+	if c.partialBus = nil; c.log == nil {
+		c.partialBus, _ = b.(PartialBus)
+	}
 	c.FlushTLB()
 }
