@@ -151,13 +151,16 @@ func (c *calls) stopped(w *worker) {
 		l = l[:len(l)-1]
 	}
 	ret := binary.LittleEndian.Uint64(b[:])
-	if _, has := c.sites[ret]; !has && len(c.sites) >= maxSites+maxStarts || len(l) >= maxPending {
+	n, has := c.sites[ret]
+	if !has && len(c.sites) >= maxSites+maxStarts || len(l) >= maxPending {
 		w.stop(errTooMany)
 		return
 	}
 	c.pending[tid] = append(l, pendingCall{sp, ret})
-	c.sites[ret] = -1
-	w.m.AddBreakpoint(ret)
+	if !has || n != -1 {
+		c.sites[ret] = -1
+		w.m.AddBreakpoint(ret)
+	}
 }
 
 // returned is called at an address that n of the slots at the interval's beginning have, or for -1 a call since.
@@ -192,5 +195,9 @@ func (c *calls) returned(w *worker, tid int32, sp uint64, n int) {
 // leave tells that the call whose return address was at slot has returned.
 func (w *worker) leave(slot uint64) {
 	f := w.ob.Leave
+	if w.tellsNow() {
+		f(&w.live, slot)
+		return
+	}
 	w.tell(func(v *View) { f(v, slot) })
 }

@@ -324,8 +324,16 @@ func (w *worker) tell(f func(*View)) {
 	}
 }
 
+// tellsNow reports whether tell would call at once, so that no function need be made for it.
+func (w *worker) tellsNow() bool {
+	return w.ended == nil && len(w.ahead) == 0 && (!w.o.Ordered || w.turns.isHead(w.index))
+}
+
 // tellAhead calls those who wait for their turn, which it is.
 func (w *worker) tellAhead() {
+	if len(w.ahead) == 0 {
+		return
+	}
 	v := View{m: w.viewer, stop: w.stop}
 	for i := range w.ahead {
 		if w.ended != nil || w.ctx.Err() != nil {

@@ -47,8 +47,8 @@ type moment struct {
 	fault bool   // signal
 	addr  uint64 // signal: of a fault; freed
 
-	access observe.Access // access, race
-	other  starlark.Value // race: the access before
+	access *observe.Access // access, race
+	other  starlark.Value  // race: the access before
 
 	use *uninit.Report // uninit
 
@@ -76,7 +76,10 @@ func (m *moment) Truth() starlark.Bool { return true }
 func (m *moment) Hash() (uint32, error) { return 0, errors.New("a moment is no key") }
 
 // attribute is what a name behind a moment stands for.
-type attribute func(m *moment) (starlark.Value, error)
+type attribute struct {
+	of  []string // the kinds of moment that have it; nil is all
+	get func(m *moment) (starlark.Value, error)
+}
 
 // attributes are those of all kinds of moments.
 var attributes map[string]attribute
@@ -92,7 +95,7 @@ var kinds = map[string][]string{
 }
 
 func init() {
-	attributes = map[string]attribute{
+	plain := map[string]func(m *moment) (starlark.Value, error){
 		"kind":        func(m *moment) (starlark.Value, error) { return starlark.String(m.kind), nil },
 		"position":    func(m *moment) (starlark.Value, error) { return starlark.String(m.at.String()), nil },
 		"interval":    func(m *moment) (starlark.Value, error) { return starlark.MakeUint64(uint64(m.at.Interval)), nil },
@@ -126,42 +129,70 @@ func init() {
 		"function": (*moment).function, "source": (*moment).source, "module": (*moment).module, "location": (*moment).location,
 		"caller": (*moment).caller, "problem": (*moment).problemValue, "registers": (*moment).registers,
 	}
-	for name, f := range methods {
-		attributes[name] = func(m *moment) (starlark.Value, error) {
-			return starlark.NewBuiltin(name, func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-				if m.over && name != "arg" {
-					return nil, fmt.Errorf("%s: %w", name, errOver)
-				}
-				v, err := f(m, args, kwargs)
-				if err != nil {
-					return nil, err
-				}
-				return v, nil
-			}), nil
-		}
+	attributes = map[string]attribute{}
+	for name, f := range plain {
+		attributes[name] = attribute{kinds[name], f}
 	}
+	for name := range methods {
+		attributes[name] = attribute{kinds[name], func(m *moment) (starlark.Value, error) { return &method{m, name}, nil }}
+	}
+}
+
+// method is a method of a moment, as a value: a starlark.Builtin with less to allocate.
+type method struct {
+	m    *moment
+	name string
+}
+
+var _ starlark.Callable = (*method)(nil)
+
+// String implements starlark.Value, as a starlark.Builtin does.
+func (b *method) String() string { return "<built-in method " + b.name + " of moment value>" }
+
+// Type implements starlark.Value.
+func (b *method) Type() string { return "builtin_function_or_method" }
+
+// Freeze implements starlark.Value.
+func (b *method) Freeze() {}
+
+// Truth implements starlark.Value.
+func (b *method) Truth() starlark.Bool { return true }
+
+// Hash implements starlark.Value.
+func (b *method) Hash() (uint32, error) { return 0, errors.New("a method of a moment is no key") }
+
+// Name implements starlark.Callable.
+func (b *method) Name() string { return b.name }
+
+// CallInternal implements starlark.Callable.
+func (b *method) CallInternal(_ *starlark.Thread, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	if b.m.over && b.name != "arg" {
+		return nil, fmt.Errorf("%s: %w", b.name, errOver)
+	}
+	v, err := methods[b.name](b.m, args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
 }
 
 // Attr implements starlark.HasAttrs.
 func (m *moment) Attr(name string) (starlark.Value, error) {
-	f := attributes[name]
-	if f == nil || !m.has(name) {
+	a := attributes[name]
+	if a.get == nil || !a.isOf(m) {
 		return nil, nil //nolint:nilnil // this is how Starlark is told that there is none
 	}
-	return f(m)
+	return a.get(m)
 }
 
-// has reports whether moments of this kind have an attribute.
-func (m *moment) has(name string) bool {
-	of := kinds[name]
-	return of == nil || slices.Contains(of, m.kind)
-}
+// isOf reports whether moments of this kind have the attribute.
+func (a attribute) isOf(m *moment) bool { return a.of == nil || slices.Contains(a.of, m.kind) }
 
 // AttrNames implements starlark.HasAttrs.
 func (m *moment) AttrNames() []string {
 	var out []string
-	for name := range attributes {
-		if m.has(name) {
+	for name, a := range attributes {
+		if a.isOf(m) {
 			out = append(out, name)
 		}
 	}
@@ -232,6 +263,13 @@ func (m *moment) errorName() (starlark.Value, error) {
 		return starlark.String(e.Name()), nil
 	}
 	return starlark.None, nil
+}
+
+// kept is an access that a script may keep, with its bytes.
+func kept(a *observe.Access) *observe.Access {
+	x := *a
+	x.Data, x.Old = append([]byte(nil), a.Data...), append([]byte(nil), a.Old...)
+	return &x
 }
 
 // littleEndian is the number that up to eight bytes are, None for more or none.

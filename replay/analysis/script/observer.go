@@ -378,8 +378,7 @@ func (r *run) accessed(v *observe.View, a *observe.Access, t *targets) {
 		if a.Store && !w.store || !a.Store && !w.load || !w.Overlaps(a.Addr, a.Addr+uint64(a.Size)) {
 			continue
 		}
-		m := &moment{kind: "access", access: *a}
-		m.access.Data, m.access.Old = append([]byte(nil), a.Data...), append([]byte(nil), a.Old...)
+		m := &moment{kind: "access", access: kept(a)}
 		r.tell(w.f, v, m)
 	}
 }

@@ -492,5 +492,5 @@ func (x *races) report(p *race.Race) {
 		"position": starlark.String(first.At.String()), "thread": starlark.MakeInt64(int64(first.TID)), "place": frameValue(&l),
 	})
 	x.r.tell(x.f, x.v, &moment{kind: "race", at: p.Second.At, other: other,
-		access: observe.Access{PC: p.Second.PC, Addr: p.Second.Addr, Size: p.Second.Size, Store: p.Second.Store}})
+		access: &observe.Access{PC: p.Second.PC, Addr: p.Second.Addr, Size: p.Second.Size, Store: p.Second.Store}})
 }

@@ -148,8 +148,7 @@ func (s *rangeSet) follow(r *run, ob *observe.Observer) {
 		if _, ok := s.marks.Next(a.Addr, a.Addr+uint64(a.Size)); ok {
 			for _, h := range s.hooks {
 				if a.Store && h.store || !a.Store && h.load {
-					m := &moment{kind: "access", access: *a}
-					m.access.Data, m.access.Old = append([]byte(nil), a.Data...), append([]byte(nil), a.Old...)
+					m := &moment{kind: "access", access: kept(a)}
 					r.tell(h.f, v, m)
 				}
 			}
