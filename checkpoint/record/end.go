@@ -219,9 +219,7 @@ func (g *group) endWith(t *thread, b intervalEnd, info []byte) error {
 		return err
 	}
 	if b.forced {
-		if err := t.passStored(); err != nil {
-			return err
-		}
+		t.skipStored()
 	}
 	b.contexts = g.contexts(t)
 	now := slices.Clone(b.contexts)

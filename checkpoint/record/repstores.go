@@ -20,16 +20,24 @@ import (
 // fastStore is how many bytes are stored at once.
 const fastStore = 64
 
-// passStored takes the thread, which is stopped in its own code, over those iterations of the REP STOS at its RIP that have
-// nothing to store: memory has their bytes. Had the stop come later by these, its state would be the same.
+// passStored takes the thread, which is stopped in its own code and goes on there, over those iterations of the REP STOS at its RIP
+// that have nothing to store: memory has their bytes. Had the stop come later by these, its state would be the same.
 func (t *thread) passStored() error {
+	if !t.skipStored() {
+		return nil
+	}
+	return t.setRegs(&t.regs)
+}
+
+// skipStored is passStored for a thread that does not go on as a recorded one: it changes t.regs alone, and reports whether it has.
+func (t *thread) skipStored() bool {
 	r, sp := &t.regs, t.space()
 	size := t.repStosSize()
 	if size == 0 || r.Eflags&flagDF != 0 || r.Rcx == 0 {
-		return nil
+		return false
 	}
 	if m := sp.maps.at(r.Rdi); m == nil || m.Prot&unix.PROT_WRITE == 0 {
-		return nil // it faults there
+		return false // it faults there
 	}
 	var there [fastStore - 1]byte
 	n := min(uint64(len(there)), checkpoint.PageSize-r.Rdi%checkpoint.PageSize)
@@ -40,12 +48,9 @@ func (t *thread) passStored() error {
 	for done < n && bytes.Equal(there[done*size:(done+1)*size], operand[:size]) {
 		done++
 	}
-	if done == 0 {
-		return nil
-	}
 	r.Rdi += done * size
 	r.Rcx -= done
-	return t.setRegs(r)
+	return done > 0
 }
 
 // repStosSize returns the size of an operand of the REP STOS at RIP, 0 when another instruction stands there.
