@@ -16,6 +16,7 @@ func identity(id *checkpoint.Identity) *x86.CPUIdentity {
 	cpu := &x86.CPUIdentity{
 		Vendor: v, Family: id.Family, Model: id.Model, Stepping: id.Stepping, XCR0: id.XCR0,
 		TSCAux: id.TSCAux, Leaves: leaves(id.CPUID), Real: leaves(id.CPUIDReal), Edited: id.Faulting,
+		Learnt: new(x86.Learnt),
 	}
 	cpu.Layout = x86.LayoutFromCPUID(v, id.XCR0, cpu.Own)
 	if id.Faulting && len(id.CPUIDReal) == 0 {

@@ -297,7 +297,7 @@ func (sp *space) keepGone(c *call) {
 			file, err := os.Open(f.path)
 			if err != nil {
 				sp.session.log.Warn().Err(err).Msg("pages of a file before it changes")
-				return
+				continue
 			}
 			sp.objects.keepPages(pages, file)
 			_ = file.Close() // only read

@@ -30,6 +30,8 @@ type CPUIdentity struct {
 	// that differ.
 	Leaves, Real []CPUIDLeaf
 	Edited       bool
+	// Learnt are the bits that the answers lack all the same; nil says that there are none, and never will be (LearnHidden).
+	Learnt *Learnt
 }
 
 // CPU executes instructions of one thread. Its exported State may be read

@@ -1,5 +1,11 @@
 package x86
 
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+)
+
 // Which CPU has an instruction that not all have. Rows name the CPUID bit in
 // their fourth field. Names that do not stand here are of instructions that every CPU
 // has, or that are others where the bit is 0, as LZCNT is BSR. The decoder asks
@@ -113,7 +119,7 @@ func (id *CPUIdentity) Has(name string) (has, known bool) {
 	if !ok {
 		return true, true
 	}
-	if id.isZen5() && hiddenOnZen5[name] || name == "RTM" && id.hidesRTM() {
+	if id.isZen5() && hiddenOnZen5[name] || name == "RTM" && id.hidesRTM() || id.Learnt.has(name) {
 		return true, true
 	}
 	missing := false
@@ -183,13 +189,62 @@ func (d *decoder) present(r *Row, in *Inst) {
 	if d.id == nil || !r.gated {
 		return
 	}
-	has, known := d.id.Has(r.feature(in.Flags&InstL != 0))
+	name := r.feature(in.Flags&InstL != 0)
+	has, known := d.id.Has(name)
 	switch {
 	case !known:
 		in.Flags |= instUnsure
-	case !has, r.isAVX512() && d.id.lacksState():
+	case r.isAVX512() && d.id.lacksState():
+		d.fail(decodeUD)
+	case !has:
+		if d.status == decodeOK {
+			d.hidden = name
+		}
 		d.fail(decodeUD)
 	}
+}
+
+// Learnt are CPUID bits of instructions that a CPU has turned out to execute though its answers do not have the bit, as those
+// that a hypervisor has cleared. It may be used concurrently; nil has none.
+type Learnt struct {
+	mu   sync.Mutex
+	bits atomic.Pointer[map[string]bool] // what it points to is never changed
+}
+
+func (l *Learnt) has(name string) bool {
+	if l == nil {
+		return false
+	}
+	m := l.bits.Load()
+	return m != nil && (*m)[name]
+}
+
+func (l *Learnt) add(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := map[string]bool{name: true}
+	if m := l.bits.Load(); m != nil {
+		maps.Copy(now, *m)
+	}
+	l.bits.Store(&now)
+}
+
+// LearnHidden is for an owner who knows that the CPU has executed the instruction at RIP, which is #UD here. It reports
+// whether that is for want of a CPUID bit alone. From then on the instructions of that bit are executed, by all
+// processors whose identity has the same Learnt.
+func (c *CPU) LearnHidden() bool {
+	if c.ID.Learnt == nil {
+		return false
+	}
+	b := c.scratch[:maxInst]
+	n, _ := c.Bus.Fetch(c.RIP, b)
+	d := newDecoder(b[:n], c.ID)
+	if d.decode(c.RIP, new(Inst)); d.hidden == "" {
+		return false
+	}
+	c.ID.Learnt.add(d.hidden)
+	c.FlushCode()
+	return true
 }
 
 // lacksState reports whether the system has not enabled the state of AVX-512.

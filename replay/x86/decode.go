@@ -45,8 +45,9 @@ type decoder struct {
 	bad     bool // fields of a VEX or EVEX prefix, or a prefix before it, are #UD
 	id      *CPUIdentity
 	evex    EVEX
-	high    uint8 // bit 4 of ModRM.reg in bit 0, of vvvv in bit 1
-	disp8   int64 // what a displacement of 8 bits is multiplied by
+	high    uint8  // bit 4 of ModRM.reg in bit 0, of vvvv in bit 1
+	disp8   int64  // what a displacement of 8 bits is multiplied by
+	hidden  string // the CPUID bit for want of which alone it is #UD
 }
 
 func (d *decoder) byte() byte {
@@ -72,7 +73,16 @@ func (d *decoder) fail(s decodeStatus) {
 // decodeInst decodes the instruction at the start of b, which stands at
 // address pc, into in.
 func decodeInst(b []byte, pc uint64, id *CPUIdentity, in *Inst) decodeStatus {
-	d := decoder{b: b, seg: NoSeg, disp8: 1, amd: id != nil && id.Vendor == VendorAMD, id: id}
+	d := newDecoder(b, id)
+	return d.decode(pc, in)
+}
+
+func newDecoder(b []byte, id *CPUIdentity) decoder {
+	return decoder{b: b, seg: NoSeg, disp8: 1, amd: id != nil && id.Vendor == VendorAMD, id: id}
+}
+
+// decode decodes the instruction, which stands at address pc, into in.
+func (d *decoder) decode(pc uint64, in *Inst) decodeStatus {
 	*in = Inst{Base: NoReg, Index: NoReg, Seg: NoSeg}
 	d.prefixes()
 	d.opcodeBytes()
@@ -91,6 +101,7 @@ func decodeInst(b []byte, pc uint64, id *CPUIdentity, in *Inst) decodeStatus {
 	d.opmaskRegisters(r)
 	d.present(r, in)
 	if d.bad {
+		d.hidden = ""
 		d.fail(decodeUD)
 	}
 	return d.status

@@ -49,3 +49,39 @@ func TestGates(t *testing.T) {
 		}
 	}
 }
+
+// TestLearnHidden: an instruction that the CPU has executed though CPUID lacks its bit is executed from then on, by other processors with
+// the same identity, too. One that is #UD for another reason stays so.
+func TestLearnHidden(t *testing.T) {
+	id := &CPUIdentity{Vendor: VendorIntel, Family: 6, Model: 85, XCR0: 7, Leaves: []CPUIDLeaf{{Leaf: 1, ECX: 1 << 28}, {Leaf: 7}}, Learnt: new(Learnt)}
+	run := func(code string) (*CPU, Exit) {
+		c, _ := program([]byte(code)...)
+		c.ID = id
+		return c, c.Run(1)
+	}
+	const vpaddd, movbe, undefined, badPrefix = "\xc5\xf5\xfe\xc2\x90", "\x0f\x38\xf0\x00\x90", "\x0f\x0b\x90", "\x66\xc5\xf5\xfe\xc2\x90"
+	c, e := run(vpaddd)
+	if e != ExitFault || c.Fault.Kind != FaultUD {
+		t.Fatalf("without AVX2: exit %v, fault %v", e, c.Fault.Kind)
+	}
+	if !c.LearnHidden() {
+		t.Fatal("it is not for want of AVX2")
+	}
+	if e := c.Run(1); e != ExitLimit || c.Retired != 1 {
+		t.Errorf("the same processor: exit %v, fault %v", e, c.Fault.Kind)
+	}
+	if c, e := run(vpaddd); e != ExitLimit {
+		t.Errorf("another: exit %v, fault %v", e, c.Fault.Kind)
+	}
+	if c.LearnHidden() {
+		t.Error("a second time there is something to learn")
+	}
+	for name, code := range map[string]string{"ud2": undefined, "a prefix that it must not have": badPrefix} {
+		if c, e := run(code); e != ExitFault || c.Fault.Kind != FaultUD || c.LearnHidden() {
+			t.Errorf("%s: exit %v, fault %v", name, e, c.Fault.Kind)
+		}
+	}
+	if c, e := run(movbe); e != ExitFault || c.Fault.Kind != FaultUD {
+		t.Errorf("another instruction: exit %v, fault %v", e, c.Fault.Kind)
+	}
+}

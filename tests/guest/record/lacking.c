@@ -12,6 +12,7 @@ int main(int argc, char **argv) {
 	if (!strcmp(name, "avx512f")) __asm__ volatile("vpaddd %%zmm1, %%zmm2, %%zmm3" ::: "xmm3");
 	if (!strcmp(name, "serialize")) __asm__ volatile(".byte 0x0f, 0x01, 0xe8");
 	if (!strcmp(name, "movdiri")) __asm__ volatile("movdiri %%rax, %0" : "=m"(area)::"memory");
+	if (!strcmp(name, "popcnt")) __asm__ volatile("popcnt %%rsp, %%rax" ::: "rax");
 	puts("executed");
 	return 0;
 }
