@@ -93,10 +93,13 @@ type deviation struct {
 	Window uint64
 }
 
-// deviate runs vplayd deviate and returns the deviations, and the function of the first difference of all.
+// deviate runs vplayd deviate, with symbols from some folders alone unless that is nil, and returns the deviations, and the function of the first difference of all.
 func deviate(t *testing.T, symbols []string, args ...string) (list []deviation, first string) {
 	t.Helper()
-	all := []string{"deviate", "--json", "--no-local-files"}
+	all := []string{"deviate", "--json"}
+	if symbols != nil { // else the files of this machine
+		all = append(all, "--no-local-files")
+	}
 	for _, s := range symbols {
 		all = append(all, "--symbols", s)
 	}
@@ -112,6 +115,21 @@ func deviate(t *testing.T, symbols []string, args ...string) (list []deviation, 
 		t.Fatalf("%v: %s", err, out)
 	}
 	return r.Deviations, r.First.At.Function
+}
+
+// TestDeviateAbort: where a library has ended the program, what goes wrong in its functions that no good run has called is not told,
+// also where the library's lines are known.
+func TestDeviateAbort(t *testing.T) {
+	t.Parallel()
+	p := recordPair(t, "stock", nil, "good", "bad")
+	list, _ := deviate(t, nil, "-n", "100", p.good[0], p.bad)
+	for _, d := range list {
+		if f := d.Bad.At.Function; d.Kind == "fault" {
+			continue // the signal itself is in one
+		} else if strings.HasPrefix(f, "__pthread_kill") || f == "abort" || f == "__libc_message" || f == "raise" {
+			t.Errorf("there is a %s in %s", d.Kind, f)
+		}
+	}
 }
 
 // TestDeviateFindsTheFault: the first deviation is in the function of the fault, of one build.

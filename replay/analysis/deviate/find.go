@@ -140,7 +140,7 @@ func (f *finder) deviations(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.bad.Name, err)
 	}
-	dist := f.bad.distances(s)
+	dist := f.bad.distances(s, f.isAlarm)
 	for i := range s.Decisions {
 		f.committed(&s.Decisions[i], dist)
 	}
@@ -154,7 +154,7 @@ func (f *finder) deviations(ctx context.Context) error {
 		if s == nil {
 			continue
 		}
-		dist := g.distances(s)
+		dist := g.distances(s, func(uint64) bool { return false })
 		shift := newShift(g, f.bad)
 		compared = true
 		for _, v := range s.Vertices {
@@ -278,10 +278,28 @@ func (f *finder) deeper(pc uint64) *depth {
 // add adds a deviation.
 func (f *finder) add(v deviation) {
 	v.score = v.lines + penalty[v.why]
-	if l := f.bad.names.at(v.pc); path.Base(l.Module) != path.Base(f.main) {
+	if f.isAlarm(v.pc) && v.why != Fault {
+		return
+	}
+	if f.isForeign(v.pc) {
 		v.score += foreign
 	}
 	f.list = append(f.list, v)
+}
+
+// isForeign reports whether code is of another module than the program's own.
+func (f *finder) isForeign(pc uint64) bool {
+	return path.Base(f.bad.names.at(pc).Module) != path.Base(f.main)
+}
+
+// isAlarm reports whether code is in a function of a library that no good run has called. Nothing goes wrong there: it is called
+// because something has, as abort(3) and what malloc(3) calls when its lists are damaged.
+func (f *finder) isAlarm(pc uint64) bool {
+	if !f.isForeign(pc) {
+		return false
+	}
+	_, called := f.seen.depth(pc - f.bad.names.at(pc).Offset)
+	return !called
 }
 
 // omitted adds a branch of the bad run that never did what d did in a good run, and what the
@@ -347,8 +365,9 @@ func (f *finder) rank() {
 	})
 }
 
-// distances returns how far the vertices of a slice are from its root, in source lines.
-func (r *run) distances(s *slice.Slice) map[*slice.Vertex]int {
+// distances returns how far the vertices of a slice are from its root, in source lines. Those where isNear says so are as near as what
+// needs them.
+func (r *run) distances(s *slice.Slice, isNear func(pc uint64) bool) map[*slice.Vertex]int {
 	type where struct {
 		function, file string
 		line           int
@@ -375,7 +394,7 @@ func (r *run) distances(s *slice.Slice) map[*slice.Vertex]int {
 			at := of(v)
 			for i := range v.Needs {
 				to, step := v.Needs[i].To, 1
-				if to.IsSave() || of(to) == at || v == s.Root {
+				if to.IsSave() || of(to) == at || v == s.Root || to.Kind == slice.Instruction && isNear(to.PC) {
 					step = 0
 				}
 				if had, ok := dist[to]; ok && had <= d+step {
