@@ -26,6 +26,14 @@ func (m *Module) InlineSites(name string) (out []uint64) {
 	return slices.Compact(out)
 }
 
+// IsInlined reports whether there are functions of that name that were inlined somewhere.
+func (m *Module) IsInlined(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	defer guard()
+	return m.data != nil && len(m.names().abstract[name]) > 0
+}
+
 // inlineSites returns where each abstract function was inlined, by its offset. The
 // whole file is read for it, once.
 func (m *Module) inlineSites() map[dwarf.Offset][]uint64 {

@@ -174,6 +174,21 @@ func TestScriptEnds(t *testing.T) {
 	}
 }
 
+// TestScriptInlined: who asks for the calls of a function that was inlined everywhere is told how to have them.
+func TestScriptInlined(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "inline", "-O2")
+	rec, symbols := g.record(t), g.dir+"/symbols"
+	_, errs, code := runScript(t, "--symbols", symbols, scriptFile(t, "on_call(\"money::Bank::close\", print)\n"), rec)
+	if want := "money::Bank::close was inlined wherever it is called"; code != 1 || !strings.Contains(errs, want) {
+		t.Errorf("exit code %d, no %q\n%s", code, want, errs)
+	}
+	out, errs, code := runScript(t, "--symbols", symbols, scriptFile(t, "def f(m):\n    print(m.inlined)\non_call(\"money::Bank::close\", f, inlined=True)\n"), rec)
+	if code != 0 || !strings.Contains(out, "True") {
+		t.Errorf("exit code %d\n%s%s", code, out, errs)
+	}
+}
+
 // TestScriptInterrupted ends a script by SIGINT.
 func TestScriptInterrupted(t *testing.T) {
 	t.Parallel()

@@ -40,6 +40,7 @@ type place struct {
 	optional bool   // it need not be there
 	at       string // in the script
 	found    atomic.Bool
+	vanished atomic.Bool // it was found inlined alone
 	// native is called in place of f where it is set, and left in place of that of a return, with what the function has returned.
 	native func(v *observe.View)
 	left   func(v *observe.View, c *callRecord, result uint64)
@@ -77,7 +78,10 @@ func (h *hooks) unfound() error {
 				continue
 			}
 			what := "no function, and no symbol,"
-			if p.kind == "line" {
+			switch {
+			case p.vanished.Load():
+				return &Error{At: p.at, What: fmt.Sprintf("%s: %s was inlined wherever it is called, so that there is no call (on_call with inlined=True has its copies)", p.by, strings.Join(p.names, ", "))}
+			case p.kind == "line":
 				what = "no line with code"
 			}
 			return &Error{At: p.at, What: fmt.Sprintf("%s: %s is called %s in the modules of the recorded program (optional=True says that it need not be there; "+

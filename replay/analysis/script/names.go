@@ -107,7 +107,11 @@ func (p *place) in(mod *image.Module, d *dwarf.Module, chosen map[uint64]uint64)
 			out = append(out, linesIn(mod, d, file, line)...)
 			continue
 		}
-		for _, entry := range d.Functions(name) {
+		functions := d.Functions(name)
+		if len(functions) == 0 && d.IsInlined(name) {
+			p.vanished.Store(true)
+		}
+		for _, entry := range functions {
 			a := entry + mod.Bias
 			if c, ok := chosen[a]; ok {
 				a = c
