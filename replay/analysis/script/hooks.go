@@ -40,7 +40,8 @@ type place struct {
 	optional bool   // it need not be there
 	at       string // in the script
 	found    atomic.Bool
-	vanished atomic.Bool // it was found inlined alone
+	// onlyInlined says that there are copies of the function in others, and nothing else of it.
+	onlyInlined atomic.Bool
 	// native is called in place of f where it is set, and left in place of that of a return, with what the function has returned.
 	native func(v *observe.View)
 	left   func(v *observe.View, c *callRecord, result uint64)
@@ -79,7 +80,7 @@ func (h *hooks) unfound() error {
 			}
 			what := "no function, and no symbol,"
 			switch {
-			case p.vanished.Load():
+			case p.onlyInlined.Load():
 				return &Error{At: p.at, What: fmt.Sprintf("%s: %s was inlined wherever it is called, so that there is no call (on_call with inlined=True has its copies)", p.by, strings.Join(p.names, ", "))}
 			case p.kind == "line":
 				what = "no line with code"

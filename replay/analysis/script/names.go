@@ -109,7 +109,7 @@ func (p *place) in(mod *image.Module, d *dwarf.Module, chosen map[uint64]uint64)
 		}
 		functions := d.Functions(name)
 		if len(functions) == 0 && d.IsInlined(name) {
-			p.vanished.Store(true)
+			p.onlyInlined.Store(true)
 		}
 		for _, entry := range functions {
 			a := entry + mod.Bias
