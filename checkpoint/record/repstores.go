@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/replay/x86"
 )
 
 // Intel's fast string operations store up to 64 bytes at once (Optimization Reference Manual, "enhanced REP MOVSB and STOSB").
@@ -55,25 +56,13 @@ func (t *thread) skipStored() bool {
 
 // repStosSize returns the size of an operand of the REP STOS at RIP, 0 when another instruction stands there.
 func (t *thread) repStosSize() uint64 {
-	var code [8]byte
-	rep, size, wide := false, uint64(4), false
-	for _, b := range code[:t.space().readMem(t.regs.Rip, code[:])] {
-		switch {
-		case b == 0xf3 || b == 0xf2:
-			rep, wide = true, false
-		case b == 0x66:
-			size, wide = 2, false
-		case b&0xf0 == 0x40: // REX, which counts directly before the opcode
-			wide = b&8 != 0
-		case b == 0xaa && rep:
-			return 1
-		case b == 0xab && rep && wide:
-			return 8
-		case b == 0xab && rep:
-			return size
-		default:
-			return 0
-		}
+	var code [15]byte
+	in, err := x86.DecodeInst(code[:t.space().readMem(t.regs.Rip, code[:])], t.regs.Rip, nil)
+	switch {
+	case err != nil, x86.Rows()[in.Row].Mnemonic != "STOS":
+		return 0
+	case in.Flags&(x86.InstRep|x86.InstRepne) == 0, in.Flags&x86.InstAddr32 != 0:
+		return 0
 	}
-	return 0
+	return uint64(in.Size)
 }

@@ -157,7 +157,7 @@ func (c *calls) stopped(w *worker) {
 		return
 	}
 	c.pending[tid] = append(l, pendingCall{sp, ret})
-	if !has || n != -1 {
+	if n != -1 {
 		c.sites[ret] = -1
 		w.m.AddBreakpoint(ret)
 	}

@@ -115,15 +115,7 @@ func (l *AccessLog) load(c *CPU, a uint64, b []byte) Exit {
 	} else if e := c.busRead(a, b); e != ExitNone {
 		return e
 	}
-	x := l.next(c, a, len(b), false)
-	switch {
-	case l.NoData:
-	case len(b) <= inlineBytes:
-		copyBytes(x.data[:len(b)], b)
-	default:
-		x.at = uint32(len(l.bytes))
-		l.bytes = append(l.bytes, b...)
-	}
+	l.keep(l.next(c, a, len(b), false), nil, b)
 	return ExitNone
 }
 
@@ -168,12 +160,12 @@ func (l *AccessLog) storeSlow(c *CPU, a uint64, b []byte) Exit {
 	return ExitNone
 }
 
-// keep keeps the bytes of the store x.
+// keep keeps the bytes b of x, and those that a store has replaced.
 func (l *AccessLog) keep(x *LoggedAccess, old, b []byte) {
 	switch {
 	case l.NoData:
 	case len(b) <= inlineBytes:
-		copyBytes(x.old[:len(b)], old)
+		copyBytes(x.old[:len(old)], old)
 		copyBytes(x.data[:len(b)], b)
 	default:
 		x.at = uint32(len(l.bytes))

@@ -99,11 +99,10 @@ func (d *decoder) decode(pc uint64, in *Inst) decodeStatus {
 	}
 	d.fill(r, pc, in)
 	d.opmaskRegisters(r)
-	d.present(r, in)
 	if d.bad {
-		d.hidden = ""
 		d.fail(decodeUD)
 	}
+	d.present(r, in)
 	return d.status
 }
 

@@ -277,10 +277,10 @@ func (f *finder) deeper(pc uint64) *depth {
 
 // add adds a deviation.
 func (f *finder) add(v deviation) {
-	v.score = v.lines + penalty[v.why]
-	if f.isAlarm(v.pc) && v.why != Fault {
+	if v.why != Fault && f.isAlarm(v.pc) {
 		return
 	}
+	v.score = v.lines + penalty[v.why]
 	if f.isForeign(v.pc) {
 		v.score += foreign
 	}
