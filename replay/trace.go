@@ -18,10 +18,11 @@ type Stretch struct {
 	To   checkpoint.Position // in the same interval; behind its end: up to that
 	// Begin is called with the machine at From, before anything is executed.
 	Begin func(m *Machine)
-	// Before is called before each instruction, After behind it; see x86.TraceEngine. A callback that keeps in makes a copy of it.
-	Before func(c *x86.CPU, in *x86.Inst)
-	After  func(c *x86.CPU, in *x86.Inst, e x86.Exit)
-	// Pending, when not nil, says when After is called: behind instructions for which it is set then.
+	// Before is called before each instruction, After, when not nil, behind those for which *Pending is set and those that did not
+	// come to ExitNone; see x86.TraceEngine. tag, where it is not nil, is a word of the tracing's owner for the instruction,
+	// kept from one stretch to the next. A callback that keeps in makes a copy of it.
+	Before  func(c *x86.CPU, in *x86.Inst, tag *uint32)
+	After   func(c *x86.CPU, in *x86.Inst, e x86.Exit)
 	Pending *bool
 	// Event is called before each event is applied, with the machine as it was before.
 	Event func(m *Machine, e *checkpoint.Event)
@@ -107,14 +108,15 @@ func (x *Tracing) Run(ctx context.Context, s Stretch) error {
 	}
 	m := x.run.m
 	s.Begin(m)
-	before := func(in *x86.Inst) { s.Before(m.CPU, in) }
-	after := func(in *x86.Inst, e x86.Exit) {
-		if s.Pending == nil || *s.Pending {
-			s.After(m.CPU, in, e)
+	x.engine.Before, x.engine.After, x.engine.Pending = s.Before, s.After, s.Pending
+	m.CPU.OnInst = func(in *x86.Inst) { s.Before(m.CPU, in, nil) }
+	if s.After != nil {
+		m.CPU.AfterInst = func(in *x86.Inst, e x86.Exit) {
+			if e != x86.ExitNone || *s.Pending {
+				s.After(m.CPU, in, e)
+			}
 		}
 	}
-	x.engine.Pending = s.Pending
-	x.engine.Before, x.engine.After, m.CPU.OnInst, m.CPU.AfterInst = before, after, before, after
 	m.OnEvent = func(e *checkpoint.Event) { s.Event(m, e) }
 	defer func() {
 		x.engine.Before, x.engine.After, m.CPU.OnInst, m.CPU.AfterInst, m.OnEvent = nil, nil, nil, nil, nil

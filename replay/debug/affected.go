@@ -213,7 +213,7 @@ func (t *tracker) stretch(ctx context.Context, tr *replay.Tracing, from, to chec
 				t.mark()
 			}
 		},
-		Before: func(c *x86.CPU, in *x86.Inst) {
+		Before: func(c *x86.CPU, in *x86.Inst, _ *uint32) {
 			if len(t.want) > 0 && (c.Retired != t.from.Instr || t.events > 0) {
 				t.mark()
 			}

@@ -14,23 +14,24 @@ func (w *worker) trace() {
 	c, t := w.m.CPU, w.tracer
 	v := &w.live
 	v.runs, v.event = true, ^uint64(0)
-	before := func(in *x86.Inst) {
+	before := func(_ *x86.CPU, in *x86.Inst, _ *uint32) {
 		if w.ended == nil {
 			w.ob.Instr(v, in)
 		}
 	}
 	t.Before = before
 	if w.ob.Executed != nil {
-		after := func(in *x86.Inst, e x86.Exit) {
+		after := func(_ *x86.CPU, in *x86.Inst, e x86.Exit) {
 			if *w.ob.Pending && w.ended == nil {
 				w.ob.Executed(v, in, e)
 			}
 		}
-		t.Pending, t.After, c.AfterInst = w.ob.Pending, after, after
+		t.Pending, t.After = w.ob.Pending, after
+		c.AfterInst = func(in *x86.Inst, e x86.Exit) { after(c, in, e) }
 	}
 	c.OnInst = func(in *x86.Inst) {
 		if c.RepIter == 0 || w.ob.Executed != nil {
-			before(in)
+			before(c, in, nil)
 		}
 	}
 }

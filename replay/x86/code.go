@@ -48,8 +48,9 @@ type blockRest struct {
 	brk  bool // a breakpoint stands at pc
 	free bool // entries are not counted (cold.go)
 	heat uint8
-	rep  bool   // with brk: its first instruction is a string instruction with REP
-	tag  uint32 // of who is told of runs (runs.go)
+	rep  bool     // with brk: its first instruction is a string instruction with REP
+	tag  uint32   // of who is told of runs (runs.go)
+	tags []uint32 // of each instruction, of who is told of all (trace.go)
 	page [2]*codePage
 	id   [2]uint64
 }

@@ -15,13 +15,13 @@ func TestTraceEngine(t *testing.T) {
 		c, _ := machine(rng.Uint64(), code, Vendor(i&1))
 		told, done, failed := uint64(0), uint64(0), 0
 		pending := true
-		note := func(*Inst) {
+		note := func(*CPU, *Inst, *uint32) {
 			if c.RepIter == 0 {
 				told++
 			}
 		}
-		c.OnInst = note
-		c.SetEngine(&TraceEngine{Before: note, Pending: &pending, After: func(_ *Inst, e Exit) {
+		c.OnInst = func(in *Inst) { note(c, in, nil) }
+		c.SetEngine(&TraceEngine{Before: note, Pending: &pending, After: func(_ *CPU, _ *Inst, e Exit) {
 			if e != ExitFault {
 				done++
 			} else {

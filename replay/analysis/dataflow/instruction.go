@@ -140,8 +140,14 @@ const MaxFrame = 1 << 16
 // UsesFrame reports whether the operand of in, which c is about to execute, is addressed by
 // RBP where that is the frame pointer, as far as one can see.
 func UsesFrame(c *x86.CPU, in *x86.Inst) bool {
-	return in.Base == x86.RBP && in.Flags&x86.InstMem != 0 && c.R[x86.RBP]-c.R[x86.RSP] < MaxFrame
+	return ByFrame(in) && IsFrame(c)
 }
+
+// ByFrame reports whether the operand of in is memory addressed by RBP.
+func ByFrame(in *x86.Inst) bool { return in.Base == x86.RBP && in.Flags&x86.InstMem != 0 }
+
+// IsFrame reports whether RBP is the frame pointer, as far as one can see.
+func IsFrame(c *x86.CPU) bool { return c.R[x86.RBP]-c.R[x86.RSP] < MaxFrame }
 
 // compiler makes an instruction.
 type compiler struct {

@@ -173,7 +173,7 @@ func (t *tracer) run(ctx context.Context, tl *replay.Timeline, end checkpoint.Po
 			if next.Compare(to) > 0 {
 				next = to
 			}
-			if err := tr.Run(ctx, replay.Stretch{From: from, To: next, Begin: t.begin, Before: t.instruction, After: func(*x86.CPU, *x86.Inst, x86.Exit) {}, Event: t.event}); err != nil {
+			if err := tr.Run(ctx, replay.Stretch{From: from, To: next, Begin: t.begin, Before: t.instruction, Event: t.event}); err != nil {
 				return err
 			}
 			from = next
@@ -211,7 +211,7 @@ func (t *tracer) thread() *thread {
 }
 
 // instruction is called before each instruction.
-func (t *tracer) instruction(c *x86.CPU, in *x86.Inst) {
+func (t *tracer) instruction(c *x86.CPU, in *x86.Inst, _ *uint32) {
 	if t.resync {
 		t.cur, t.resync, t.block = t.thread(), false, c.RIP
 	}

@@ -217,7 +217,7 @@ func (s *shadow) settle() {
 }
 
 // instruction is called before each instruction of the recorded machine.
-func (s *shadow) instruction(c *x86.CPU, _ *x86.Inst) {
+func (s *shadow) instruction(c *x86.CPU, _ *x86.Inst, _ *uint32) {
 	if s.copyOut != nil || s.mapped != nil {
 		s.settle()
 	}

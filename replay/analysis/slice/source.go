@@ -80,7 +80,7 @@ func (x *traces) newTracing() (*tracing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tracing{tr, &tracer{p: x.p, spy: &dataflow.Spy{Most: maxAccesses}}}, nil
+	return &tracing{tr, &tracer{p: x.p, met: make([]met, 2), spy: &dataflow.Spy{Most: maxAccesses}}}, nil
 }
 
 // make makes the trace of a stretch that was skipped.
@@ -216,7 +216,7 @@ func (tr *tracing) trace(ctx context.Context, s *stretch) error {
 				t.shared = t.shared || r.Shared
 			}
 		},
-		Before: t.instruction, After: t.executed,
+		Before: t.instruction, After: t.executed, Pending: &t.pending,
 		Event: t.event,
 		End: func(m *replay.Machine) {
 			s.retired, s.tid = m.CPU.Retired, m.TID()

@@ -47,67 +47,85 @@ type tracer struct {
 	s *stretch
 	m *replay.Machine
 
-	cache  [cacheSize]cached
-	before marks // of the present instruction, to take it back
-	id     uint32
-	k      *instruction
-	rcx    uint64
-	iter   uint64
-	spy    *dataflow.Spy
-	shared bool // memory has pages with several addresses
+	met     []met  // by the tags of instructions
+	at      uint32 // of the present instruction
+	pending bool   // executed is to be called behind it
+	rcx     uint64
+	iter    uint64
+	spy     *dataflow.Spy
+	shared  bool // memory has pages with several addresses
 }
 
-type marks struct{ ids, words, spied int }
-
-// cacheSize is how many instructions a tracer knows without asking; a power of two.
-const cacheSize = 1 << 14
-
-// cached is an instruction that was met: its numbers, without and with the frame pointer
-// taken as known, and of a REP that was left.
-type cached struct {
-	pc uint64
-	in x86.Inst
-	k  [2]*instruction
-	id [2]uint32
+// met is an instruction that was met. Each has two, without and with the frame pointer taken as known, behind each other.
+// The first two are of the present instruction, when it has no tag.
+type met struct {
+	k        *instruction // nil: not asked for yet
+	ops      []dataflow.Operand
+	id       uint32
+	mayFrame bool // the operand is addressed by RBP
+	plain    bool // the trace has the addresses of ops
 }
+
+// maxMet bounds what a tracer knows, to some 100 MB: code that changes itself may go on for ever.
+// Instructions that do not find room are looked up each time.
+const maxMet = 1 << 21
 
 // instruction is called before each instruction.
-func (t *tracer) instruction(c *x86.CPU, in *x86.Inst) {
-	pc := c.RIP
-	e := &t.cache[(pc^pc>>14)&(cacheSize-1)]
-	if e.pc != pc || e.in != *in {
-		*e = cached{pc: pc, in: *in}
+func (t *tracer) instruction(c *x86.CPU, in *x86.Inst, tag *uint32) {
+	at := uint32(0)
+	if tag != nil {
+		at = *tag
 	}
-	variant := 0
-	if dataflow.UsesFrame(c, in) {
-		variant = 1
+	if at == 0 {
+		at = t.meet(in, tag)
 	}
-	k := e.k[variant]
-	if k == nil {
-		k, e.id[variant] = t.p.instruction(pc, in, variant == 1)
-		e.k[variant] = k
+	e := &t.met[at]
+	if e.mayFrame && dataflow.IsFrame(c) {
+		at++
+		e = &t.met[at]
 	}
+	if e.k == nil {
+		e.k, e.id = t.p.instruction(c.RIP, in, at&1 != 0)
+		e.ops, e.plain = e.k.Ops, e.k.plain
+	}
+	t.at, t.pending, t.iter = at, !e.plain, c.RepIter
 	s := t.s
-	t.before, t.id, t.k = marks{len(s.ids), len(s.words), len(s.spied)}, e.id[variant], k
-	s.ids = append(s.ids, t.id)
-	t.iter = c.RepIter
-	switch {
-	case k.words == 0:
-	case k.Repeats:
-		t.rcx = c.R[x86.RCX]
-		s.words = append(s.words, c.R[x86.RSI], c.R[x86.RDI], 0)
-	case k.Spied:
-		s.words = append(s.words, uint64(len(s.spied)))
-		s.spied = append(s.spied, nil)
-		t.spy.Begin(c)
-	default:
-		for _, o := range k.Ops {
-			s.words = append(s.words, t.key(o.At(c, in)))
-		}
+	s.ids = append(s.ids, e.id)
+	if !e.plain {
+		t.special(c, e.k)
+		return
+	}
+	for _, o := range e.ops {
+		s.words = append(s.words, t.key(o.At(c, in)))
 	}
 }
 
-// executed is called behind it.
+// special is instruction for what has other words than addresses.
+func (t *tracer) special(c *x86.CPU, k *instruction) {
+	s := t.s
+	if k.Repeats {
+		t.rcx = c.R[x86.RCX]
+		s.words = append(s.words, c.R[x86.RSI], c.R[x86.RDI], 0)
+		return
+	}
+	s.words = append(s.words, uint64(len(s.spied)))
+	s.spied = append(s.spied, nil)
+	t.spy.Begin(c)
+}
+
+// meet gives an instruction its tag, where it may have one and there is room, and returns it.
+func (t *tracer) meet(in *x86.Inst, tag *uint32) uint32 {
+	m := met{mayFrame: dataflow.ByFrame(in)}
+	if tag == nil || len(t.met) >= maxMet {
+		t.met[0], t.met[1] = m, met{}
+		return 0
+	}
+	*tag = uint32(len(t.met))
+	t.met = append(t.met, m, met{})
+	return *tag
+}
+
+// executed is called behind it, where t.pending is set or it did not come to ExitNone.
 func (t *tracer) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 	s := t.s
 	if t.spy.IsOn() {
@@ -117,15 +135,25 @@ func (t *tracer) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 	case x86.ExitNone, x86.ExitSyscall, x86.ExitRDTSC, x86.ExitRDTSCP, x86.ExitCPUID, x86.ExitRandom:
 	default:
 		if c.RepIter == t.iter || c.RepIter == 0 {
-			s.ids, s.words, s.spied = s.ids[:t.before.ids], s.words[:t.before.words], s.spied[:t.before.spied]
+			t.takeBack()
 			return
 		}
 	}
-	if t.k.Repeats {
-		t.repeated(c, in)
+	now := &t.met[t.at]
+	if now.k.Repeats {
+		t.repeated(c, in, now.k)
 	}
 	if c.RepIter != 0 {
-		s.ids[len(s.ids)-1] = t.p.left(t.id)
+		s.ids[len(s.ids)-1] = t.p.left(now.id)
+	}
+}
+
+// takeBack takes the present instruction out of the trace.
+func (t *tracer) takeBack() {
+	s, k := t.s, t.met[t.at].k
+	s.ids, s.words = s.ids[:len(s.ids)-1], s.words[:len(s.words)-int(k.words)]
+	if k.Spied {
+		s.spied = s.spied[:len(s.spied)-1]
 	}
 }
 
@@ -142,8 +170,7 @@ func (t *tracer) accesses(c *x86.CPU) []dataflow.Access {
 }
 
 // repeated notes how far a string instruction went.
-func (t *tracer) repeated(c *x86.CPU, in *x86.Inst) {
-	k := t.k
+func (t *tracer) repeated(c *x86.CPU, in *x86.Inst, k *instruction) {
 	w := t.s.words[len(t.s.words)-3:]
 	n := uint64(1)
 	if in.Flags&(x86.InstRep|x86.InstRepne) != 0 {
