@@ -140,7 +140,7 @@ func newGraph(sets *needSets) *graph {
 // hit adds one more instance of v, an instruction or a source, which was needed by the members of need, and
 // returns its node.
 func (g *graph) hit(v, need uint32, at positioner) *node {
-	n := g.node(v|g.sets.lists[need][0]>>metShift<<nodeShift, at)
+	n := g.nodeFor(v, need, at)
 	n.count++
 	if n.last != need {
 		n.last, n.all, n.edges = need, nil, g.edgesOf(n, need, at)
@@ -149,6 +149,11 @@ func (g *graph) hit(v, need uint32, at positioner) *node {
 		e.count++
 	}
 	return n
+}
+
+// nodeFor returns the node of v that is met for the members of need.
+func (g *graph) nodeFor(v, need uint32, at positioner) *node {
+	return g.node(v|g.sets.lists[need][0]>>metShift<<nodeShift, at)
 }
 
 // hitAll is hit for what the members of several sets need, each of which gets its edge.

@@ -76,16 +76,34 @@ func (m *liveMemory) window(a uint64, n int) uint64 {
 
 // take makes the bytes of mask at a not live and calls f with what each was needed by.
 func (m *liveMemory) take(a, mask uint64, f func(need uint32)) {
+	low, high, base := split(a, mask)
+	m.takeWord(base, low, f)
+	if high != 0 {
+		m.takeWord(base+64, high, f)
+	}
+}
+
+// split returns mask, which is of the bytes at a, as two: of the 64 bytes at base, which is aligned, and of those behind them.
+func split(a, mask uint64) (low, high, base uint64) {
+	return mask << (a % 64), mask >> (64 - a%64), a &^ 63
+}
+
+// takeWord is take for the 64 bytes at base.
+func (m *liveMemory) takeWord(base, mask uint64, f func(need uint32)) {
+	p := m.page(base)
+	if p == nil {
+		return
+	}
+	off := base % mem.PageSize
+	live := &p.live[off/64]
+	mask &= *live
+	*live &^= mask
+	n := bits.OnesCount64(mask)
+	p.count -= n
+	m.count -= n
+	needs := p.needs[off:][:64]
 	for last := ^uint32(0); mask != 0; mask &= mask - 1 {
-		b := a + uint64(bits.TrailingZeros64(mask))
-		p, off := m.page(b), b%mem.PageSize
-		if p == nil || p.live[off/64]>>(off%64)&1 == 0 {
-			continue
-		}
-		p.live[off/64] &^= 1 << (off % 64)
-		p.count--
-		m.count--
-		if n := p.needs[off]; n != last {
+		if n := needs[bits.TrailingZeros64(mask)&63]; n != last {
 			last = n
 			f(n)
 		}
@@ -95,25 +113,40 @@ func (m *liveMemory) take(a, mask uint64, f func(need uint32)) {
 // put makes the bytes of mask at a live for need. It reports false when too many pages have
 // live bytes.
 func (m *liveMemory) put(a, mask uint64, need uint32, s *needSets) bool {
-	for ; mask != 0; mask &= mask - 1 {
-		b := a + uint64(bits.TrailingZeros64(mask))
-		p, off := m.page(b), b%mem.PageSize
-		if p == nil {
-			if len(m.pages) >= maxPages {
-				return false
-			}
-			p = &livePage{}
-			base := b &^ (mem.PageSize - 1)
-			m.pages[base] = p
-			m.cache[base/mem.PageSize%cachedPages] = pageEntry{base, p}
+	low, high, base := split(a, mask)
+	ok := m.putWord(base, low, need, s)
+	if high != 0 {
+		ok = m.putWord(base+64, high, need, s) && ok
+	}
+	return ok
+}
+
+// putWord is put for the 64 bytes at base.
+func (m *liveMemory) putWord(base, mask uint64, need uint32, s *needSets) bool {
+	p := m.page(base)
+	if p == nil {
+		if len(m.pages) >= maxPages {
+			return false
 		}
-		if p.live[off/64]>>(off%64)&1 == 0 {
-			p.live[off/64] |= 1 << (off % 64)
-			p.needs[off] = need
-			p.count++
-			m.count++
-		} else if p.needs[off] != need {
-			p.needs[off] = s.union(p.needs[off], need)
+		p = &livePage{}
+		page := base &^ (mem.PageSize - 1)
+		m.pages[page] = p
+		m.cache[page/mem.PageSize%cachedPages] = pageEntry{page, p}
+	}
+	off := base % mem.PageSize
+	live := &p.live[off/64]
+	was := mask & *live
+	*live |= mask
+	n := bits.OnesCount64(mask &^ was)
+	p.count += n
+	m.count += n
+	needs := p.needs[off:][:64]
+	for fresh := mask &^ was; fresh != 0; fresh &= fresh - 1 {
+		needs[bits.TrailingZeros64(fresh)&63] = need
+	}
+	for ; was != 0; was &= was - 1 {
+		if n := &needs[bits.TrailingZeros64(was)&63]; *n != need {
+			*n = s.union(*n, need)
 		}
 	}
 	return true
@@ -150,25 +183,69 @@ func (m *liveMemory) within(from, to uint64, f func(a, mask uint64)) {
 
 // liveRegs is the live parts of the registers of a thread.
 type liveRegs struct {
-	set dataflow.RegSet
-	sum uint64 // its summary
-	// Most often all live parts of a piece are needed by the same. Then the piece's bit is set in one, and the need stands at
-	// its first part alone.
-	one   uint64
-	needs [dataflow.RegParts]uint32
+	of     *livePieces
+	pieces [dataflow.RegParts / 8]pieceID
+	sum    uint64 // which of pieces are not 0
 
 	calls   []activation // that the thread is in, where control dependences are followed
 	next    uint64       // the address of the instruction that it executed behind the present one
 	brought []uint32     // needs of what came from a system call whose instruction was not met yet
 }
 
-// need returns what part n, which is live, is needed by.
-func (r *liveRegs) need(n int) uint32 {
-	if r.one>>(n/8)&1 != 0 {
-		n &^= 7
-	}
-	return r.needs[n]
+// livePiece is what is live of a piece of registers, and for whom: needs are 0 for parts that are not in mask.
+type livePiece struct {
+	mask  uint8
+	needs [8]uint32
 }
+
+// pieceID is the number of a livePiece; 0 is that of which nothing is live.
+type pieceID uint32
+
+// livePieces has each livePiece once.
+type livePieces struct {
+	ids  map[livePiece]pieceID
+	list []livePiece
+}
+
+// maxPieces bounds them, to some 30 MB, see walker.forget.
+const maxPieces = 1 << 18
+
+func newLivePieces() *livePieces {
+	return &livePieces{map[livePiece]pieceID{{}: 0}, make([]livePiece, 1)}
+}
+
+// id returns the number of p.
+func (s *livePieces) id(p livePiece) pieceID {
+	id, ok := s.ids[p]
+	if !ok {
+		id = pieceID(len(s.list))
+		s.ids[p], s.list = id, append(s.list, p)
+	}
+	return id
+}
+
+// clear forgets all but that of which nothing is live.
+func (s *livePieces) clear() { *s = *newLivePieces() }
+
+// live returns what is live.
+func (r *liveRegs) live() (s dataflow.RegSet) {
+	for n, id := range r.pieces {
+		s[n/8] |= uint64(r.of.list[id].mask) << (n % 8 * 8)
+	}
+	return s
+}
+
+// set changes what is live of piece n.
+func (r *liveRegs) set(n uint8, p livePiece) {
+	r.pieces[n] = r.of.id(p)
+	r.sum &^= 1 << n
+	if p.mask != 0 {
+		r.sum |= 1 << n
+	}
+}
+
+// need returns what part n, which is live, is needed by.
+func (r *liveRegs) need(n int) uint32 { return r.of.list[r.pieces[n/8]].needs[n%8] }
 
 // take makes the parts in s not live and calls f with what each was needed by.
 func (r *liveRegs) take(s dataflow.RegSet, f func(need uint32)) {
@@ -177,28 +254,22 @@ func (r *liveRegs) take(s dataflow.RegSet, f func(need uint32)) {
 
 // takePiece makes parts not live, calls f with what each was needed by, and returns which of them were live.
 func (r *liveRegs) takePiece(p dataflow.Piece, f func(need uint32)) uint8 {
-	word, shift := &r.set[p.N/8], p.N%8*8
-	was := uint8(*word >> shift)
-	hit := was & p.Mask
+	now := r.of.list[r.pieces[p.N]]
+	hit := now.mask & p.Mask
 	if hit == 0 {
 		return 0
 	}
-	*word &^= uint64(hit) << shift
-	if was == hit {
-		r.sum &^= 1 << p.N
-	}
-	needs := r.needs[int(p.N)*8:][:8]
-	if r.one>>p.N&1 != 0 {
-		f(needs[0])
-		return hit
-	}
+	now.mask &^= hit
 	last := ^uint32(0)
 	for m := hit; m != 0; m &= m - 1 {
-		if n := needs[bits.TrailingZeros8(m)]; n != last {
-			last = n
-			f(n)
+		n := &now.needs[bits.TrailingZeros8(m)]
+		if *n != last {
+			last = *n
+			f(last)
 		}
+		*n = 0
 	}
+	r.set(p.N, now)
 	return hit
 }
 
@@ -209,37 +280,18 @@ func (r *liveRegs) put(s dataflow.RegSet, need uint32, sets *needSets) {
 
 // putPiece makes parts live for need. There is at least one.
 func (r *liveRegs) putPiece(p dataflow.Piece, need uint32, sets *needSets) {
-	word, shift := &r.set[p.N/8], p.N%8*8
-	was := uint8(*word >> shift)
-	*word |= uint64(p.Mask) << shift
-	r.sum |= 1 << p.N
-	needs := r.needs[int(p.N)*8:][:8]
-	switch {
-	case was == 0:
-		r.one |= 1 << p.N
-		needs[0] = need
-		return
-	case r.one>>p.N&1 == 0:
-	case needs[0] == need:
-		return
-	case was == p.Mask:
-		needs[0] = sets.union(needs[0], need)
-		return
-	default: // from here on each part has its own
-		r.one &^= 1 << p.N
-		for m := was &^ 1; m != 0; m &= m - 1 {
-			needs[bits.TrailingZeros8(m)] = needs[0]
-		}
-	}
+	now := r.of.list[r.pieces[p.N]]
 	for m := p.Mask; m != 0; m &= m - 1 {
 		b := bits.TrailingZeros8(m)
-		if was>>b&1 == 0 {
-			needs[b] = need
-		} else if needs[b] != need {
-			needs[b] = sets.union(needs[b], need)
+		if now.mask>>b&1 == 0 {
+			now.needs[b] = need
+		} else {
+			now.needs[b] = sets.union(now.needs[b], need)
 		}
 	}
+	now.mask |= p.Mask
+	r.set(p.N, now)
 }
 
 // clear makes nothing live.
-func (r *liveRegs) clear() { r.set, r.sum = dataflow.RegSet{}, 0 }
+func (r *liveRegs) clear() { r.pieces, r.sum = [dataflow.RegParts / 8]pieceID{}, 0 }

@@ -43,7 +43,7 @@ func (w *walker) seam(s *seam) {
 		}
 	})
 	for tid, r := range w.regs {
-		if live := r.set.And(s.registers(tid)); !live.IsEmpty() {
+		if live := r.live().And(s.registers(tid)); !live.IsEmpty() {
 			r.take(live, w.needed)
 		}
 	}

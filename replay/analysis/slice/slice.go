@@ -51,8 +51,9 @@ type Options struct {
 
 	visit func(Instance)
 	start func(w *walker)
-	// length is that of the stretches, in instructions; 0 for the usual one.
-	length uint64
+	// length is that of the stretches, in instructions, and transitions how many of these are kept; 0 for the usual ones.
+	length      uint64
+	transitions int
 }
 
 // Instance is an instruction of the slice at a moment.
@@ -91,6 +92,7 @@ func Of(ctx context.Context, t *replay.Timeline, o Options) (*Slice, error) {
 	p := newProgram()
 	w := newWalker(p)
 	w.thin, w.only, w.visit = o.Values || o.Copies, o.Copies, o.visit
+	w.transitions.most = cmp.Or(o.transitions, maxTransitions)
 	if o.Controls != nil {
 		w.control = newControl(o.Controls)
 	}
@@ -99,6 +101,7 @@ func Of(ctx context.Context, t *replay.Timeline, o Options) (*Slice, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.transitions.flush()
 	if o.start != nil {
 		o.start(w)
 	}
@@ -216,7 +219,7 @@ func (w *walker) atStart(from checkpoint.Position) {
 	}
 	w.isHit = false
 	for _, r := range w.regs {
-		r.take(r.set, w.needed)
+		r.take(r.live(), w.needed)
 	}
 	if w.isHit {
 		w.graph.outside(source{kind: Start, what: "registers", arg: noArg}, w.need, at)

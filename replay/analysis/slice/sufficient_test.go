@@ -200,7 +200,7 @@ func recomputed(t *testing.T, tl *replay.Timeline, o Options, r *rand.Rand) (*Sl
 			}
 		})
 		for tid, l := range w.regs {
-			s.regs[tid] = l.set
+			s.regs[tid] = l.live()
 		}
 	}
 	sl, err := Of(t.Context(), tl, o)

@@ -24,6 +24,10 @@ type walker struct {
 	cur   *liveRegs // of the thread that runs
 	sets  *needSets
 	graph *graph
+	// What is live of registers, and what plain instructions do to the slice.
+	pieces      *livePieces
+	transitions *transitions
+
 	thin  bool // addresses are not followed
 	only  bool // only copies are followed
 	visit func(Instance)
@@ -41,7 +45,7 @@ type walker struct {
 
 func newWalker(p *program) *walker {
 	sets := newNeedSets()
-	w := &walker{p: p, mem: newLiveMemory(), regs: map[checkpoint.TID]*liveRegs{}, sets: sets, graph: newGraph(sets)}
+	w := &walker{p: p, mem: newLiveMemory(), regs: map[checkpoint.TID]*liveRegs{}, sets: sets, graph: newGraph(sets), pieces: newLivePieces(), transitions: newTransitions()}
 	w.onNeed = w.needed
 	return w
 }
@@ -50,7 +54,7 @@ func newWalker(p *program) *walker {
 func (w *walker) of(tid checkpoint.TID) *liveRegs {
 	r := w.regs[tid]
 	if r == nil {
-		r = &liveRegs{}
+		r = &liveRegs{of: w.pieces}
 		w.regs[tid] = r
 	}
 	return r
@@ -104,11 +108,11 @@ func (w *walker) stretch(s *stretch) error {
 			}
 			w.cur.next = k.PC
 		}
-		if k.Touch&w.cur.sum == 0 && !k.Stores {
+		if k.touch&w.cur.sum == 0 && !k.stores {
 			continue
 		}
 		at.index, at.retired = i, retired
-		w.instruction(k, words, at)
+		w.instruction(k, id, words, at)
 	}
 	if w.over {
 		return ErrTooMany
@@ -144,31 +148,25 @@ func (w *walker) needed(n uint32) {
 	w.need, w.isHit = n, true
 }
 
-// instruction explains what k wrote, if it was needed. words is where its words begin.
-func (w *walker) instruction(k *instruction, words int, at *moment) {
+// instruction explains what k wrote, if it was needed. id is its number, and words where its words begin.
+func (w *walker) instruction(k *instruction, id uint32, words int, at *moment) {
 	w.isHit = false
-	var ws [4]uint64
-	copy(ws[:], w.s.words[words:words+int(k.words)])
-	var after func(*node)
-	switch {
-	case k.Spied:
-		after = w.spied(k, w.s.spied[ws[0]])
-	case k.Repeats:
-		after = w.repeated(k, ws)
-	default:
-		w.plain(k, &ws, at)
+	ws := w.s.words[words : words+int(k.words)]
+	if k.plain {
+		w.plain(k, id, ws, at)
 		return
 	}
-	if w.isHit {
-		after(w.hit(k, at))
+	var after func(*node)
+	if k.Spied {
+		after = w.spied(k, w.s.spied[ws[0]])
+	} else {
+		after = w.repeated(k, ws)
 	}
-}
-
-// hit adds the present instruction to the slice and returns its node.
-func (w *walker) hit(k *instruction, at *moment) *node {
-	n := w.graph.hit(k.vertex, w.need, at)
-	w.met(k, n, at)
-	return n
+	if w.isHit {
+		n := w.graph.hit(k.vertex, w.need, at)
+		w.met(k, n, at)
+		after(n)
+	}
 }
 
 // met goes on from k, which was added to the slice as n.
@@ -182,16 +180,87 @@ func (w *walker) met(k *instruction, n *node, at *moment) {
 }
 
 // plain explains what an ordinary instruction wrote.
-func (w *walker) plain(k *instruction, ws *[4]uint64, at *moment) {
-	var masks [2]uint64
-	var hits [2]bool
-	for i := range k.Flows {
-		masks[i], hits[i] = w.takeFlow(k, &k.Flows[i], ws)
+func (w *walker) plain(k *instruction, id uint32, ws []uint64, at *moment) {
+	var c cause
+	if k.store >= 0 {
+		if live := w.mem.window(ws[k.store], int(k.stored)); live != 0 {
+			w.mem.take(ws[k.store], live, w.onNeed)
+			c.stored = taken{live, w.need}
+		}
 	}
-	if !w.isHit {
+	if c.stored.mask == 0 && k.touch&w.cur.sum == 0 {
 		return
 	}
-	n := w.hit(k, at)
+	n := w.transitions.instruction(k, id)
+	if n.n < 0 {
+		t := w.explain(k, &c, at)
+		w.make(t, k, ws, at)
+		t.flush()
+		return
+	}
+	list := n.list[:n.n]
+	for i, p := range list {
+		c.from[i] = w.cur.pieces[p]
+	}
+	t := w.transitions.find(n, id, &c)
+	if t == nil {
+		t = w.keep(w.explain(k, &c, at), id)
+	} else {
+		for i, p := range list {
+			w.cur.pieces[p] = t.to[i]
+		}
+		w.cur.sum = w.cur.sum&^n.bits | t.sum
+	}
+	w.make(t, k, ws, at)
+}
+
+// keep keeps t, a transition of instruction id that was just made.
+func (w *walker) keep(t *transition, id uint32) *transition {
+	w.forget()
+	n := &w.transitions.of[id]
+	for i, p := range n.list[:n.n] {
+		t.to[i] = w.cur.pieces[p]
+	}
+	t.sum = w.cur.sum & n.bits
+	w.transitions.all[fullCause{t.cause, id}] = t
+	n.keep(t)
+	return t
+}
+
+// make does what t says but for the registers.
+func (w *walker) make(t *transition, k *instruction, ws []uint64, at *moment) {
+	if t.node == nil {
+		return
+	}
+	t.count++
+	for i := range t.loads {
+		l := &t.loads[i]
+		w.over = !w.mem.put(ws[l.word], l.mask, l.need, w.sets) || w.over
+	}
+	if w.control != nil || w.visit != nil {
+		w.met(k, t.node, at)
+	}
+}
+
+// explain finds what instruction k does to the slice for c, and changes the registers.
+func (w *walker) explain(k *instruction, c *cause, at *moment) *transition {
+	t := &transition{cause: *c}
+	w.isHit = false
+	var masks [maxFlows]uint64
+	var hits [maxFlows]bool
+	for i := range k.Flows {
+		masks[i], hits[i] = w.takeFlow(&k.Flows[i], &c.stored)
+	}
+	if w.isHit {
+		w.explained(k, t, &masks, &hits, at)
+	}
+	return t
+}
+
+// explained is explain for an instruction of the slice, which wrote what is live by hits: of copies the bytes in masks.
+func (w *walker) explained(k *instruction, t *transition, masks *[maxFlows]uint64, hits *[maxFlows]bool, at *moment) {
+	n := w.graph.nodeFor(k.vertex, w.need, at)
+	t.node, t.edges = n, w.graph.edgesOf(n, w.need, at)
 	from := n.need[ForValue]
 	if k.saves { // which is needed by those that needed what it kept, each by its own
 		from = w.need
@@ -200,29 +269,31 @@ func (w *walker) plain(k *instruction, ws *[4]uint64, at *moment) {
 		f := &k.Flows[i]
 		switch {
 		case !hits[i]:
+		case f.Copies && f.From.Kind == dataflow.InMemory:
+			t.loads = append(t.loads, load{int(f.From.Reg), masks[i], from})
 		case f.Copies:
-			w.putPlace(f.From, ws, masks[i], from)
+			if p := pieceOf(f.From, masks[i]); p.Mask != 0 && p.N != x86.RSP { // see dataflow.Ignored
+				w.cur.putPiece(p, from, w.sets)
+			}
 		case !w.only:
 			w.putPieces(f.Reads, n.need[ForValue])
 			for _, l := range f.Loads {
-				w.putMemory(ws[l], int(k.Ops[l].Size), n.need[ForValue])
+				t.loads = append(t.loads, load{int(l), bytesMask(int(k.Ops[l].Size)), n.need[ForValue]})
 			}
 		}
 	}
 	w.putAddress(k, n)
 }
 
-// takeFlow takes what f wrote. Of a copy it returns the bytes that are wanted of what was
+// takeFlow takes what f wrote; of memory stored was taken. Of a copy it returns the bytes that are wanted of what was
 // copied.
-func (w *walker) takeFlow(k *instruction, f *dataflow.Flow, ws *[4]uint64) (mask uint64, hit bool) {
+func (w *walker) takeFlow(f *dataflow.Flow, stored *taken) (mask uint64, hit bool) {
 	was := w.isHit
 	w.isHit = false
 	before := w.need
-	if f.Store >= 0 {
-		if live := w.mem.window(ws[f.Store], int(k.Ops[f.Store].Size)); live != 0 {
-			w.mem.take(ws[f.Store], live, w.onNeed)
-			mask = live
-		}
+	if f.Store >= 0 && stored.mask != 0 {
+		mask = stored.mask
+		w.needed(stored.need)
 	}
 	for _, p := range f.Writes {
 		if p.Mask = w.cur.takePiece(p, w.onNeed); p.Mask != 0 && f.Copies {
@@ -258,29 +329,18 @@ func copied(f *dataflow.Flow, p dataflow.Piece) (mask uint64) {
 	return mask
 }
 
-// putPlace makes the bytes of mask at p live.
-func (w *walker) putPlace(p dataflow.Place, ws *[4]uint64, mask uint64, need uint32) {
-	var parts uint8
-	at := p.Reg
-	switch p.Kind {
-	case dataflow.InMemory:
-		w.over = !w.mem.put(ws[p.Reg], mask, need, w.sets) || w.over
-		return
-	case dataflow.InGeneral:
-		if parts = uint8(mask << p.Off); p.Reg == x86.RSP {
-			return // see ignored
-		}
-	case dataflow.InVector:
-		at += dataflow.VecWord * 8
-		for i := range 8 {
-			if mask>>(8*i)&0xff != 0 {
-				parts |= 1 << i
-			}
+// pieceOf returns the parts of the register at p that hold the bytes of mask.
+func pieceOf(p dataflow.Place, mask uint64) dataflow.Piece {
+	if p.Kind == dataflow.InGeneral {
+		return dataflow.Piece{N: p.Reg, Mask: uint8(mask << p.Off)}
+	}
+	lanes := dataflow.Piece{N: dataflow.VecWord*8 + p.Reg}
+	for i := range 8 {
+		if mask>>(8*i)&0xff != 0 {
+			lanes.Mask |= 1 << i
 		}
 	}
-	if parts != 0 {
-		w.cur.putPiece(dataflow.Piece{N: at, Mask: parts}, need, w.sets)
-	}
+	return lanes
 }
 
 // takePieces takes what is live of parts of registers, and reports whether that was anything.
@@ -301,9 +361,12 @@ func (w *walker) putPieces(list []dataflow.Piece, need uint32) {
 // putMemory makes n bytes live.
 func (w *walker) putMemory(a uint64, n int, need uint32) {
 	for ; n > 0; n, a = n-64, a+64 {
-		w.over = !w.mem.put(a, 1<<min(n, 64)-1, need, w.sets) || w.over
+		w.over = !w.mem.put(a, bytesMask(n), need, w.sets) || w.over
 	}
 }
+
+// bytesMask has a bit for each of n bytes, at most 64.
+func bytesMask(n int) uint64 { return 1<<min(n, 64) - 1 }
 
 // putAddress makes live what the addresses of k's operands are made of.
 func (w *walker) putAddress(k *instruction, n *node) {

@@ -59,7 +59,7 @@ func (w *walker) outside(e *event, what string, at *moment) {
 
 // takeRegs takes what is live of s, which came from e.
 func (w *walker) takeRegs(e *event, s dataflow.RegSet, what string, at *moment) {
-	live := s.And(w.cur.set)
+	live := s.And(w.cur.live())
 	if live.IsEmpty() {
 		return
 	}
@@ -91,7 +91,7 @@ func (w *walker) sigreturn(uc uint64) {
 	for i, r := range dataflow.FrameRegs {
 		w.moveToMemory(dataflow.BytesOf(r, 0, 8), uc+dataflow.FrameContext+8*uint64(i))
 	}
-	flags := dataflow.FlagsOf(dataflow.AllFlags).And(w.cur.set)
+	flags := dataflow.FlagsOf(dataflow.AllFlags).And(w.cur.live())
 	w.isHit = false
 	if !flags.IsEmpty() {
 		w.cur.take(flags, w.needed)
@@ -101,7 +101,7 @@ func (w *walker) sigreturn(uc uint64) {
 
 // moveToMemory makes the live bytes of a general register, s, live bytes at a.
 func (w *walker) moveToMemory(s dataflow.RegSet, a uint64) {
-	live := s.And(w.cur.set)
+	live := s.And(w.cur.live())
 	n := 0
 	s.Each(func(part int) {
 		if live[part/64]>>(part%64)&1 != 0 {
@@ -147,7 +147,8 @@ func (w *walker) signal(e *event, at *moment) {
 // start makes what is needed of a new thread's registers what is needed of its maker's.
 func (w *walker) start(e *event, at *moment) {
 	child := w.of(e.TID)
-	child.set.Each(func(n int) {
+	all := child.live()
+	all.Each(func(n int) {
 		var s dataflow.RegSet
 		s[n/64] = 1 << (n % 64)
 		to := s

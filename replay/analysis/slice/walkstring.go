@@ -13,7 +13,7 @@ type span struct {
 
 // repeated explains what a string instruction wrote: words are where its source and its
 // destination begin, and how many bytes it went over.
-func (w *walker) repeated(k *instruction, ws [4]uint64) func(*node) {
+func (w *walker) repeated(k *instruction, ws []uint64) func(*node) {
 	src, dst, n := ws[0], ws[1], ws[2]
 	if n == 0 {
 		return nil
