@@ -67,7 +67,9 @@ func (w *worker) accessed(list []x86.LoggedAccess) {
 		}
 		x := &list[i]
 		a.PC, a.Addr, a.Size, a.Store = x.PC, x.Addr, int(x.Size), x.Store
-		a.Data, a.Old = w.log.Bytes(x)
+		if !w.log.NoData {
+			a.Data, a.Old = w.log.Bytes(x)
+		}
 		w.ob.Access(&w.live, a)
 	}
 }

@@ -26,7 +26,8 @@ type AccessLog struct {
 	// until it returns.
 	Tell func(accesses []LoggedAccess)
 
-	list          []LoggedAccess
+	list          []LoggedAccess // the first n are those of the instruction under way
+	n             int
 	bytes         []byte // of accesses of more than inlineBytes: what a store replaced, and what was loaded or stored
 	loads, stores [logPages]tlbEntry
 }
@@ -70,25 +71,23 @@ func (c *CPU) LogAccesses(l *AccessLog) {
 // executed tells what the instruction has accessed that came to e, and forgets it.
 func (l *AccessLog) executed(c *CPU, e Exit) {
 	if e == ExitFault {
-		k := len(l.list)
-		for k > 0 && l.list[k-1].iteration >= c.RepIter {
-			k--
+		for l.n > 0 && l.list[l.n-1].iteration >= c.RepIter {
+			l.n--
 		}
-		l.list = l.list[:k]
 	}
 	l.tell()
 }
 
 func (l *AccessLog) tell() {
-	if len(l.list) > 0 {
-		l.Tell(l.list)
+	if n := l.n; n > 0 {
+		l.Tell(l.list[:n])
 	}
-	l.list, l.bytes = l.list[:0], l.bytes[:0]
+	l.n, l.bytes = 0, l.bytes[:0]
 }
 
 // makeRoom is called before an access is noted.
 func (l *AccessLog) makeRoom(c *CPU) {
-	if k := len(l.list); k >= maxLogged && l.list[k-1].iteration < c.RepIter {
+	if l.n >= maxLogged && l.list[l.n-1].iteration < c.RepIter {
 		l.tell()
 	}
 }
@@ -96,12 +95,11 @@ func (l *AccessLog) makeRoom(c *CPU) {
 // next returns the place of the next access, which has its bytes yet to come.
 func (l *AccessLog) next(c *CPU, a uint64, n int, store bool) *LoggedAccess {
 	c.stop |= stopTell
-	k := len(l.list)
-	if k == cap(l.list) {
-		l.list = append(l.list, LoggedAccess{})[:k]
+	if l.n == len(l.list) {
+		l.list = append(l.list, LoggedAccess{})
 	}
-	l.list = l.list[:k+1]
-	x := &l.list[k]
+	x := &l.list[l.n]
+	l.n++
 	x.PC, x.Addr, x.iteration, x.Size, x.Store = c.RIP, a, c.RepIter, uint32(n), store
 	return x
 }
@@ -128,10 +126,28 @@ func (l *AccessLog) load64(c *CPU, a uint64) (uint64, Exit) {
 		x := l.load(c, a, b[:])
 		return binary.LittleEndian.Uint64(b[:]), x
 	}
+	v := binary.LittleEndian.Uint64(e.page[off : off+8])
 	l.makeRoom(c)
-	x := l.next(c, a, 8, false)
-	x.data = [8]byte(e.page[off : off+8])
-	return binary.LittleEndian.Uint64(x.data[:]), ExitNone
+	binary.LittleEndian.PutUint64(l.next(c, a, 8, false).data[:], v)
+	return v, ExitNone
+}
+
+// store64 is store for the most frequent size.
+func (l *AccessLog) store64(c *CPU, a, v uint64) Exit {
+	off := a & (pageSize - 1)
+	e := &l.stores[a>>12&logMask]
+	if e.base != a-off || off > pageSize-8 {
+		var b [8]byte
+		binary.LittleEndian.PutUint64(b[:], v)
+		return l.store(c, a, b[:])
+	}
+	to := e.page[off : off+8]
+	l.makeRoom(c)
+	x := l.next(c, a, 8, true)
+	x.old = [8]byte(to)
+	binary.LittleEndian.PutUint64(x.data[:], v)
+	binary.LittleEndian.PutUint64(to, v)
+	return ExitNone
 }
 
 // store is storeBytes.

@@ -380,7 +380,8 @@ func (c *CPU) goesOn(b *block, o *op, e Exit) bool {
 	}
 	before := c.Retired // the loop counts at the block's end
 	c.retire(b, o)
-	c.tell(e)
+	c.stop = 0
+	c.log.tell()
 	c.Retired = before
 	return c.stop == 0 && !c.interrupt.Load()
 }

@@ -368,6 +368,9 @@ func (c *CPU) store64(a uint64, v uint64) Exit {
 		binary.LittleEndian.PutUint64(e.page[off:off+8], v)
 		return ExitNone
 	}
+	if c.log != nil {
+		return c.log.store64(c, a, v)
+	}
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], v)
 	return c.storeBytes(a, b[:])
