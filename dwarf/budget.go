@@ -69,7 +69,20 @@ func (m *meter) spend(n int) error {
 	}
 	err := m.budget.Spend(m.due, what)
 	m.due = 0
+	if err != nil {
+		m.due = spendAtOnce // so that the next one is refused, too
+	}
 	return m.refused(err)
+}
+
+// isSpent reports whether nothing more can be spent, as far as is known.
+func (m *meter) isSpent() bool {
+	if m == nil || m.budget == nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.due >= spendAtOnce
 }
 
 // take charges n bytes of memory.

@@ -18,7 +18,8 @@ type unit struct {
 	stops     []line // rows of the table that are places to stop at, sorted by address
 	functions []function
 	read      bool
-	files     []string // nil before they were asked for
+	files     []string // by number, nil before they were asked for; see filesOf
+	names     []string // those that have one, likewise; see fileNames
 	tracked   *bool    // see isTracked
 }
 
@@ -147,46 +148,33 @@ func (m *Module) Inlined(pc uint64) (out []Inlined) {
 	if f == nil {
 		return nil
 	}
-	files := m.filesAt(pc)
-	m.eachInlined(f.offset, pc, func(e *dwarf.Entry) {
-		out = append(out, m.inlinedBy(e, files))
+	t := m.blocksOf(f.offset)
+	if t == nil || m.meter.spend(1+len(t.blocks)/blocksAtOnce) != nil {
+		return nil
+	}
+	t.around(pc, func(b *block) {
+		if in := m.inlinedIn(b, pc); in != nil {
+			out = append(out, *in)
+		}
 	})
 	slices.Reverse(out)
 	return out
 }
 
-// eachInlined calls visit for the inlined subroutines around pc in the function
+// eachBlock calls visit for the inlined subroutines and lexical blocks around pc in the function
 // whose entry is at an offset, outermost first.
-func (m *Module) eachInlined(function dwarf.Offset, pc uint64, visit func(e *dwarf.Entry)) {
-	m.eachBlock(function, pc, func(e *dwarf.Entry) {
-		if e.Tag == dwarf.TagInlinedSubroutine {
+func (m *Module) eachBlock(function dwarf.Offset, pc uint64, visit func(e *dwarf.Entry)) {
+	t := m.blocksOf(function)
+	if t == nil || m.meter.spend(1+len(t.blocks)/blocksAtOnce) != nil {
+		return
+	}
+	r := m.data.Reader()
+	t.around(pc, func(b *block) {
+		r.Seek(b.entry)
+		if e, err := r.Next(); err == nil && e != nil {
 			visit(e)
 		}
 	})
-}
-
-// eachBlock is eachInlined for inlined subroutines and lexical blocks.
-func (m *Module) eachBlock(function dwarf.Offset, pc uint64, visit func(e *dwarf.Entry)) {
-	r := m.data.Reader()
-	r.Seek(function)
-	if e, err := r.Next(); err != nil || e == nil || !e.Children {
-		return
-	}
-	for n, depth := 0, 0; depth < maxDepth && n < maxEntries; n++ {
-		e, err := r.Next()
-		if err != nil || e == nil || e.Tag == 0 {
-			return
-		}
-		if e.Tag != dwarf.TagInlinedSubroutine && e.Tag != dwarf.TagLexDwarfBlock || !m.covers(e, pc) {
-			r.SkipChildren()
-			continue
-		}
-		visit(e)
-		if !e.Children {
-			return
-		}
-		depth++ // what covers pc is inside this one
-	}
 }
 
 func (m *Module) covers(e *dwarf.Entry, pc uint64) bool {
@@ -205,11 +193,23 @@ func (m *Module) covers(e *dwarf.Entry, pc uint64) bool {
 // filesAt returns the file table of the unit at pc.
 func (m *Module) filesAt(pc uint64) []string {
 	for _, u := range m.unitsAt(pc) {
-		if p, err := m.lineProgram(u); err == nil && p != nil {
-			return p.files
+		if list := m.filesOf(u); list != nil {
+			return list
 		}
 	}
 	return nil
+}
+
+// filesOf returns the source files of a unit by their numbers; nil when it has no line table. Those that have no name are "".
+func (m *Module) filesOf(u *unit) []string {
+	if u.files == nil {
+		p, err := m.lineProgram(u)
+		if err != nil || p == nil {
+			return nil
+		}
+		u.files = p.files
+	}
+	return u.files
 }
 
 // unitsAt returns the units whose ranges hold pc.

@@ -25,6 +25,7 @@ type Module struct {
 	sec     sections
 	headers []header
 	types   map[dwarf.Offset]*Type
+	blocks  map[dwarf.Offset]*blockTree // by function
 	index   *nameIndex
 	golang  *goProgram
 }

@@ -209,17 +209,15 @@ func common(a, b []string) (n int) {
 
 // fileNames returns the source files of a unit.
 func (m *Module) fileNames(u *unit) []string {
-	if u.files == nil {
-		u.files = []string{}
-		if p, err := m.lineProgram(u); err == nil && p != nil {
-			for _, f := range p.files {
-				if f != "" && len(u.files) < maxFields {
-					u.files = append(u.files, f)
-				}
+	if u.names == nil {
+		u.names = []string{}
+		for _, f := range m.filesOf(u) {
+			if f != "" && len(u.names) < maxFields {
+				u.names = append(u.names, f)
 			}
 		}
 	}
-	return u.files
+	return u.names
 }
 
 func (m *Module) mentions(u *unit, names map[string]bool) bool {

@@ -37,6 +37,8 @@ type Slice struct {
 	// everything was explained.
 	From        checkpoint.Position `json:"from"`
 	IsExplained bool                `json:"explained"` // nothing was there when the recording began
+	// Missing says why names and lines of some rows are missing; empty when none are.
+	Missing string `json:"missing,omitempty"`
 }
 
 // SliceRow is a line, an instruction, or a source of a slice.
@@ -119,7 +121,11 @@ func (g *Cursor) rows(ctx context.Context, s *slice.Slice, what string, most int
 	if err := g.decisions(ctx, out, order); err != nil {
 		return nil, err
 	}
-	return out, g.results(ctx, out, order)
+	err := g.results(ctx, out, order)
+	if limit := g.names().Limited(); limit != nil {
+		out.Missing = limit.Error()
+	}
+	return out, err
 }
 
 // add gives a vertex its row.
@@ -225,7 +231,7 @@ func (r *protoRow) sorted(role slice.Role) []*protoRow {
 		}
 	}
 	slices.SortFunc(list, func(a, b *protoRow) int {
-		return cmp.Or(r.needs[b].newest.Compare(r.needs[a].newest), b.pos.Compare(a.pos), cmp.Compare(a.newest.PC, b.newest.PC), cmp.Compare(a.newest.What, b.newest.What), cmp.Compare(a.newest.NR, b.newest.NR), cmp.Compare(a.newest.Arg, b.newest.Arg))
+		return cmp.Or(r.needs[b].newest.Compare(r.needs[a].newest), b.pos.Compare(a.pos), cmp.Compare(a.newest.PC, b.newest.PC), cmp.Compare(a.newest.What, b.newest.What), cmp.Compare(a.newest.NR, b.newest.NR), cmp.Compare(a.newest.Arg, b.newest.Arg), cmp.Compare(a.newest.Note, b.newest.Note), cmp.Compare(a.newest.Kind, b.newest.Kind), cmp.Compare(a.newest.Role, b.newest.Role))
 	})
 	return list
 }

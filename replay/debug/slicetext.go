@@ -105,6 +105,9 @@ func (s *Slice) Extent() string {
 	if s.Left > 0 {
 		out += fmt.Sprintf("\n%s more; -n says how many are shown", text.Plural(s.Left, "row"))
 	}
+	if s.Missing != "" {
+		out += fmt.Sprintf("\nnames are missing: %s (--limit allows more)", s.Missing)
+	}
 	return out
 }
 

@@ -36,7 +36,7 @@ type control struct {
 	of        func(pc uint64) []uint64
 	sets      [][]uint64
 	ids       map[uint64]int // of sets, by address
-	known     []int          // and by the number of the vertex of an instruction, with 1 added
+	known     []int          // and by instruction.code, with 1 added
 	bySet     map[string]int // by what is in them
 	decisions map[decisionKey]*Decision
 	waiting   int
@@ -89,14 +89,14 @@ func (c *control) set(pc uint64) int {
 
 // setOf is set for the address of an instruction, of which the trace has many.
 func (c *control) setOf(k *instruction) int {
-	if i := int(k.vertex); i < len(c.known) && c.known[i] > 0 {
+	if i := int(k.code); i < len(c.known) && c.known[i] > 0 {
 		return c.known[i] - 1
 	}
 	n := c.set(k.PC)
-	for len(c.known) <= int(k.vertex) {
+	for len(c.known) <= int(k.code) {
 		c.known = append(c.known, 0)
 	}
-	c.known[k.vertex] = n + 1
+	c.known[k.code] = n + 1
 	return n
 }
 
@@ -216,8 +216,8 @@ func (w *walker) led(k *instruction, ws []uint64, at *moment) {
 	if len(w.control.needs) == 0 {
 		return
 	}
-	n := w.graph.hitAll(k.vertex, w.control.needs, at)
-	w.met(k, n, at)
+	n := w.graph.hitAll(w.vertex(k), w.control.needs, at)
+	w.goOn(k, n, at)
 	w.putPieces(k.Decides.Reads, n.need[ForValue])
 	for _, l := range k.Decides.Loads {
 		w.putMemory(ws[l], int(k.Ops[l].Size), n.need[ForValue])

@@ -83,7 +83,7 @@ type here checkpoint.Position
 
 func (h here) position() checkpoint.Position { return checkpoint.Position(h) }
 
-// The identity of a node is the number of its vertex (of instructions from 1 on, program.add, of sources with sourceBit) and its role.
+// The identity of a node is the number of its vertex (of instructions from 1 on, walker.vertex, of sources with sourceBit) and its role.
 // A member of a need set is the identity of a node, the role of the edge, and above these the role of what is met
 // for that member: the higher one of the two. Sets are sorted, so their first member says the role of what is met.
 const (

@@ -9,15 +9,15 @@ import (
 type instruction struct {
 	// What the walk asks of each instruction is in one cache line.
 	touch   uint64 // Touch
-	vertex  uint32
-	store   int8  // of one that is neither watched nor a string instruction: which of its operands it stores to; -1: none
-	stored  uint8 // the bytes of that
-	words   uint8 // that the trace has of it
-	stores  bool  // Stores
-	retires bool  // false for a REP that was left between two iterations
-	saves   bool  // it keeps a register for a while: see isSave
-	keeps   bool  // and that is one that a function must not change for its caller
-	plain   bool  // neither watched nor a string instruction
+	code    uint32 // its number when variants do not count, see walker.vertex
+	store   int8   // of one that is neither watched nor a string instruction: which of its operands it stores to; -1: none
+	stored  uint8  // the bytes of that
+	words   uint8  // that the trace has of it
+	stores  bool   // Stores
+	retires bool   // false for a REP that was left between two iterations
+	saves   bool   // it keeps a register for a while: see isSave
+	keeps   bool   // and that is one that a function must not change for its caller
+	plain   bool   // neither watched nor a string instruction
 	dataflow.Instruction
 }
 

@@ -15,9 +15,9 @@ type program struct {
 	mu   sync.RWMutex
 	ids  map[key]uint32
 	list []*instruction
-	// vertices is how many instructions there are when variants do not count.
-	vertices map[code]uint32
-	over     atomic.Bool // the trace lacks something
+	// codes numbers the instructions whose variants do not count.
+	codes map[code]uint32
+	over  atomic.Bool // the trace lacks something
 }
 
 // maxInstructions bounds the different instructions of a program, to some 800 MB. A browser
@@ -41,7 +41,7 @@ type code struct {
 	in x86.Inst
 }
 
-func newProgram() *program { return &program{ids: map[key]uint32{}, vertices: map[code]uint32{}} }
+func newProgram() *program { return &program{ids: map[key]uint32{}, codes: map[code]uint32{}} }
 
 // instruction returns what is known of in at pc.
 func (p *program) instruction(pc uint64, in *x86.Inst, frame bool) (*instruction, uint32) {
@@ -67,12 +67,12 @@ func (p *program) instruction(pc uint64, in *x86.Inst, frame bool) (*instruction
 
 // add adds an instruction. The caller holds mu.
 func (p *program) add(k key, made *instruction) uint32 {
-	v, ok := p.vertices[code{k.pc, k.in}]
+	n, ok := p.codes[code{k.pc, k.in}]
 	if !ok {
-		v = uint32(len(p.vertices)) + 1
-		p.vertices[code{k.pc, k.in}] = v
+		n = uint32(len(p.codes))
+		p.codes[code{k.pc, k.in}] = n
 	}
-	made.vertex = v
+	made.code = n
 	id := uint32(len(p.list))
 	p.ids[k], p.list = id, append(p.list, made)
 	return id

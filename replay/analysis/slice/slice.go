@@ -107,7 +107,7 @@ func Of(ctx context.Context, t *replay.Timeline, o Options) (*Slice, error) {
 	}
 	explained := w.isDone()
 	w.atStart(from)
-	s, of := w.graph.slice(p, o.At)
+	s, of := w.graph.slice(w.met, o.At)
 	s.Decisions = w.control.list(of)
 	s.Executed, s.From, s.IsExplained = executed, from, explained
 	return s, nil
@@ -226,14 +226,10 @@ func (w *walker) atStart(from checkpoint.Position) {
 	}
 }
 
-// slice returns the graph as it is shown, and its vertices by their numbers.
-func (g *graph) slice(p *program, at checkpoint.Position) (*Slice, map[uint32]*Vertex) {
+// slice returns the graph as it is shown, and its vertices by their numbers. met are the instructions by theirs.
+func (g *graph) slice(met []*instruction, at checkpoint.Position) (*Slice, map[uint32]*Vertex) {
 	s := &Slice{Root: &Vertex{Kind: Criterion, Count: 1, Newest: at}}
 	of := map[uint32]*Vertex{criterion: s.Root}
-	code := map[uint32]*instruction{}
-	for _, k := range p.all() {
-		code[k.vertex] = k
-	}
 	sources := map[uint32]source{}
 	for k, n := range g.keys {
 		sources[n] = k
@@ -251,7 +247,7 @@ func (g *graph) slice(p *program, at checkpoint.Position) (*Slice, map[uint32]*V
 		if k, ok := sources[id]; ok {
 			v.Kind, v.NR, v.Arg, v.Note, v.What = k.kind, k.nr, k.arg, k.note, k.what
 		} else {
-			v.PC, v.Inst = code[id].PC, code[id].Inst
+			v.PC, v.Inst = met[id-1].PC, met[id-1].Inst
 			s.Instances += n.count
 			switch v.Role {
 			case ForValue:
@@ -270,10 +266,12 @@ func (g *graph) slice(p *program, at checkpoint.Position) (*Slice, map[uint32]*V
 		}
 	}
 	newest := func(a, b *Vertex) int {
-		return cmp.Or(b.Newest.Compare(a.Newest), cmp.Compare(a.PC, b.PC), cmp.Compare(a.NR, b.NR), cmp.Compare(a.Arg, b.Arg), cmp.Compare(a.What, b.What), cmp.Compare(a.Role, b.Role))
+		return cmp.Or(b.Newest.Compare(a.Newest), cmp.Compare(a.PC, b.PC), cmp.Compare(a.NR, b.NR), cmp.Compare(a.Arg, b.Arg), cmp.Compare(a.What, b.What), cmp.Compare(a.Note, b.Note), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Role, b.Role))
 	}
 	for _, v := range append(s.Vertices, s.Root) {
-		slices.SortFunc(v.Needs, func(a, b Edge) int { return cmp.Or(b.Newest.Compare(a.Newest), newest(a.To, b.To)) })
+		slices.SortFunc(v.Needs, func(a, b Edge) int {
+			return cmp.Or(b.Newest.Compare(a.Newest), newest(a.To, b.To), cmp.Compare(a.Role, b.Role))
+		})
 	}
 	slices.SortFunc(s.Vertices, newest)
 	return s, of

@@ -36,11 +36,15 @@ type walker struct {
 	// onNeed is needed, made a function once.
 	onNeed func(need uint32)
 
-	s     *stretch
-	list  []*instruction
-	need  uint32 // of what the present instruction or event wrote
-	isHit bool
-	over  bool // too much is live
+	s    *stretch
+	list []*instruction
+	// numbers are those of vertices, by instruction.code: in the order in which the walk came to them, which is the same
+	// each time, as which of many edges are left out is told by them. Tracers meet instructions as it happens.
+	numbers []uint32
+	met     []*instruction // by number, 1 less
+	need    uint32         // of what the present instruction or event wrote
+	isHit   bool
+	over    bool // too much is live
 }
 
 func newWalker(p *program) *walker {
@@ -163,14 +167,27 @@ func (w *walker) instruction(k *instruction, id uint32, words int, at *moment) {
 		after = w.repeated(k, ws)
 	}
 	if w.isHit {
-		n := w.graph.hit(k.vertex, w.need, at)
-		w.met(k, n, at)
+		n := w.graph.hit(w.vertex(k), w.need, at)
+		w.goOn(k, n, at)
 		after(n)
 	}
 }
 
-// met goes on from k, which was added to the slice as n.
-func (w *walker) met(k *instruction, n *node, at *moment) {
+// vertex returns the number of the vertex of k.
+func (w *walker) vertex(k *instruction) uint32 {
+	if int(k.code) >= len(w.numbers) {
+		w.numbers = append(w.numbers, make([]uint32, int(k.code)+1-len(w.numbers))...)
+	}
+	n := &w.numbers[k.code]
+	if *n == 0 {
+		w.met = append(w.met, k)
+		*n = uint32(len(w.met))
+	}
+	return *n
+}
+
+// goOn goes on from k, which was added to the slice as n.
+func (w *walker) goOn(k *instruction, n *node, at *moment) {
 	if w.control != nil {
 		w.waitFor(k, n)
 	}
@@ -238,7 +255,7 @@ func (w *walker) make(t *transition, k *instruction, ws []uint64, at *moment) {
 		w.over = !w.mem.put(ws[l.word], l.mask, l.need, w.sets) || w.over
 	}
 	if w.control != nil || w.visit != nil {
-		w.met(k, t.node, at)
+		w.goOn(k, t.node, at)
 	}
 }
 
@@ -259,7 +276,7 @@ func (w *walker) explain(k *instruction, c *cause, at *moment) *transition {
 
 // explained is explain for an instruction of the slice, which wrote what is live by hits: of copies the bytes in masks.
 func (w *walker) explained(k *instruction, t *transition, masks *[maxFlows]uint64, hits *[maxFlows]bool, at *moment) {
-	n := w.graph.nodeFor(k.vertex, w.need, at)
+	n := w.graph.nodeFor(w.vertex(k), w.need, at)
 	t.node, t.edges = n, w.graph.edgesOf(n, w.need, at)
 	from := n.need[ForValue]
 	if k.saves { // which is needed by those that needed what it kept, each by its own
