@@ -77,7 +77,9 @@ func (m *liveMemory) window(a uint64, n int) uint64 {
 // take makes the bytes of mask at a not live and calls f with what each was needed by.
 func (m *liveMemory) take(a, mask uint64, f func(need uint32)) {
 	low, high, base := split(a, mask)
-	m.takeWord(base, low, f)
+	if low != 0 {
+		m.takeWord(base, low, f)
+	}
 	if high != 0 {
 		m.takeWord(base+64, high, f)
 	}
@@ -114,11 +116,8 @@ func (m *liveMemory) takeWord(base, mask uint64, f func(need uint32)) {
 // live bytes.
 func (m *liveMemory) put(a, mask uint64, need uint32, s *needSets) bool {
 	low, high, base := split(a, mask)
-	ok := m.putWord(base, low, need, s)
-	if high != 0 {
-		ok = m.putWord(base+64, high, need, s) && ok
-	}
-	return ok
+	ok := low == 0 || m.putWord(base, low, need, s)
+	return (high == 0 || m.putWord(base+64, high, need, s)) && ok
 }
 
 // putWord is put for the 64 bytes at base.

@@ -210,12 +210,7 @@ func (tr *tracing) trace(ctx context.Context, s *stretch) error {
 	t.s, t.m, t.shared, t.spy.Count = s, nil, false, 0
 	return tr.Run(ctx, replay.Stretch{
 		From: s.from, To: s.to,
-		Begin: func(m *replay.Machine) {
-			t.m = m
-			for _, r := range m.Mem.Regions() {
-				t.shared = t.shared || r.Shared
-			}
-		},
+		Begin:  t.begin,
 		Before: t.instruction, After: t.executed, Pending: &t.pending,
 		Event: t.event,
 		End: func(m *replay.Machine) {

@@ -66,9 +66,21 @@ type met struct {
 	plain    bool // the trace has the addresses of ops
 }
 
-// maxMet bounds what a tracer knows, to some 100 MB: code that changes itself may go on for ever.
-// Instructions that do not find room are looked up each time.
-const maxMet = 1 << 21
+// maxMet bounds what a tracer knows, to some 60 MB: code that changes itself may go on for ever.
+// Instructions that do not find room in a stretch are looked up each time.
+const maxMet = 1 << 20
+
+// begin is called before a stretch is executed.
+func (t *tracer) begin(m *replay.Machine) {
+	t.m = m
+	for _, r := range m.Mem.Regions() {
+		t.shared = t.shared || r.Shared
+	}
+	if len(t.met) > maxMet/2 { // most of it is of code that is not there any more
+		m.CPU.FlushCode() // and the tags
+		t.met = t.met[:2]
+	}
+}
 
 // instruction is called before each instruction.
 func (t *tracer) instruction(c *x86.CPU, in *x86.Inst, tag *uint32) {

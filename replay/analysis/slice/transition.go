@@ -159,10 +159,11 @@ func (t *transitions) flush() {
 	}
 }
 
-// forget forgets all transitions, and the pieces that are not live, when they are many.
-func (w *walker) forget() {
+// forget forgets all transitions, and the pieces that are not live, when they are many, and reports whether it did.
+// Pieces have other numbers then.
+func (w *walker) forget() bool {
 	if len(w.pieces.list) < maxPieces && len(w.transitions.all) < w.transitions.most {
-		return
+		return false
 	}
 	w.transitions.flush()
 	clear(w.transitions.all)
@@ -176,4 +177,5 @@ func (w *walker) forget() {
 			r.pieces[n] = w.pieces.id(old[id])
 		}
 	}
+	return true
 }

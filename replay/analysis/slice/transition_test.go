@@ -9,25 +9,26 @@ import (
 	"vplay/replay/x86"
 )
 
-// TestTransitions: what is kept of transitions changes nothing. With room for a few only, they are found anew again and again.
+// TestTransitions: what is kept of transitions changes nothing. With room for few only, they are found anew again and again.
 func TestTransitions(t *testing.T) {
 	tl := openTimeline(t, demo)
 	r := rand.New(rand.NewPCG(8, 0))
 	instances := uint64(0)
-	for range 4 {
+	for range 6 {
 		o := randomValue(t, tl, r)
 		o.Oldest = o.At.Interval
 		want, err := Of(t.Context(), tl, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.transitions = 7
-		got, err := Of(t.Context(), tl, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !reflect.DeepEqual(got, want) {
-			t.Errorf("%v at %s: %d instances with few transitions, %d with all; or other edges", o.Want[0], o.At, got.Instances, want.Instances)
+		for _, o.transitions = range []int{1, 7, 50, 400} {
+			got, err := Of(t.Context(), tl, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%v at %s: %d instances with %d transitions, %d with all; or other edges", o.Want[0], o.At, got.Instances, o.transitions, want.Instances)
+			}
 		}
 		instances += want.Instances
 	}

@@ -221,6 +221,11 @@ func (w *walker) plain(k *instruction, id uint32, ws []uint64, at *moment) {
 	}
 	t := w.transitions.find(n, id, &c)
 	if t == nil {
+		if w.forget() {
+			for i, p := range list {
+				c.from[i] = w.cur.pieces[p]
+			}
+		}
 		t = w.keep(w.explain(k, &c, at), id)
 	} else {
 		for i, p := range list {
@@ -233,7 +238,6 @@ func (w *walker) plain(k *instruction, id uint32, ws []uint64, at *moment) {
 
 // keep keeps t, a transition of instruction id that was just made.
 func (w *walker) keep(t *transition, id uint32) *transition {
-	w.forget()
 	n := &w.transitions.of[id]
 	for i, p := range n.list[:n.n] {
 		t.to[i] = w.cur.pieces[p]
