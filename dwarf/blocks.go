@@ -30,13 +30,20 @@ const (
 	blockRangeBytes = 16
 )
 
-// blocksOf returns the blocks of the function whose entry is at an offset; nil where it has none, or too many for the budget.
+// blocksAround calls visit for the blocks around pc in the function whose entry is at an offset, the outermost first.
+func (m *Module) blocksAround(function dwarf.Offset, pc uint64, visit func(b *block)) {
+	if t := m.blocksOf(function); t != nil && m.meter.spend(1+len(t.blocks)/blocksAtOnce) == nil {
+		t.around(pc, visit)
+	}
+}
+
+// blocksOf returns the blocks of the function whose entry is at an offset; nil where the budget does not allow all.
 func (m *Module) blocksOf(function dwarf.Offset) *blockTree {
-	if t, ok := m.blocks[function]; ok {
+	t, ok := m.blocks[function]
+	if ok {
 		return t
 	}
-	t := m.readBlocks(function)
-	if t != nil && m.meter.take(blockBytes*len(t.blocks)+blockRangeBytes*len(t.ranges)) == nil {
+	if t = m.readBlocks(function); t != nil {
 		if m.blocks == nil {
 			m.blocks = map[dwarf.Offset]*blockTree{}
 		}
@@ -45,7 +52,7 @@ func (m *Module) blocksOf(function dwarf.Offset) *blockTree {
 	return t
 }
 
-// readBlocks reads them. It returns nil where the budget does not allow all.
+// readBlocks is blocksOf for the first time.
 func (m *Module) readBlocks(function dwarf.Offset) *blockTree {
 	r := m.data.Reader()
 	r.Seek(function)
@@ -68,16 +75,29 @@ func (m *Module) readBlocks(function dwarf.Offset) *blockTree {
 			r.SkipChildren()
 			continue
 		}
-		from := int32(len(t.ranges))
-		if rs, err := m.data.Ranges(e); err == nil {
-			t.ranges = append(t.ranges, rs...)
+		rs, err := m.data.Ranges(e)
+		if err != nil {
+			rs = nil // it is around nothing
 		}
+		if m.meter.take(blockBytes+blockRangeBytes*len(rs)) != nil {
+			return nil
+		}
+		from := int32(len(t.ranges))
+		t.ranges = append(t.ranges, rs...)
 		t.blocks = append(t.blocks, block{entry: e.Offset, parent: within[len(within)-1], from: from, lexical: e.Tag == dwarf.TagLexDwarfBlock})
 		if e.Children {
 			within = append(within, int32(len(t.blocks)-1))
 		}
 	}
 	return t
+}
+
+// rangesOf returns the ranges of block i.
+func (t *blockTree) rangesOf(i int) [][2]uint64 {
+	if i+1 < len(t.blocks) {
+		return t.ranges[t.blocks[i].from:t.blocks[i+1].from]
+	}
+	return t.ranges[t.blocks[i].from:]
 }
 
 // around calls visit for the blocks around pc, the outermost first.
@@ -88,11 +108,7 @@ func (t *blockTree) around(pc uint64, visit func(b *block)) {
 		if b.parent != in {
 			continue
 		}
-		to := len(t.ranges)
-		if i+1 < len(t.blocks) {
-			to = int(t.blocks[i+1].from)
-		}
-		for _, r := range t.ranges[b.from:to] {
+		for _, r := range t.rangesOf(i) {
 			if pc >= r[0] && pc < r[1] {
 				in = int32(i)
 				visit(b)
@@ -102,7 +118,7 @@ func (t *blockTree) around(pc uint64, visit func(b *block)) {
 	}
 }
 
-// inlinedIn returns the function that was inlined at b, which is around pc; nil for a lexical block, and where the budget does not allow it.
+// inlinedIn returns the function that was inlined at b, in the function that pc is in; nil for a lexical block, and where the budget does not allow it.
 func (m *Module) inlinedIn(b *block, pc uint64) *Inlined {
 	if b.lexical || b.inlined != nil {
 		return b.inlined

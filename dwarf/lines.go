@@ -148,11 +148,7 @@ func (m *Module) Inlined(pc uint64) (out []Inlined) {
 	if f == nil {
 		return nil
 	}
-	t := m.blocksOf(f.offset)
-	if t == nil || m.meter.spend(1+len(t.blocks)/blocksAtOnce) != nil {
-		return nil
-	}
-	t.around(pc, func(b *block) {
+	m.blocksAround(f.offset, pc, func(b *block) {
 		if in := m.inlinedIn(b, pc); in != nil {
 			out = append(out, *in)
 		}
@@ -164,12 +160,8 @@ func (m *Module) Inlined(pc uint64) (out []Inlined) {
 // eachBlock calls visit for the inlined subroutines and lexical blocks around pc in the function
 // whose entry is at an offset, outermost first.
 func (m *Module) eachBlock(function dwarf.Offset, pc uint64, visit func(e *dwarf.Entry)) {
-	t := m.blocksOf(function)
-	if t == nil || m.meter.spend(1+len(t.blocks)/blocksAtOnce) != nil {
-		return
-	}
 	r := m.data.Reader()
-	t.around(pc, func(b *block) {
+	m.blocksAround(function, pc, func(b *block) {
 		r.Seek(b.entry)
 		if e, err := r.Next(); err == nil && e != nil {
 			visit(e)

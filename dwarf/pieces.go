@@ -87,35 +87,22 @@ func (m *Module) Whole(pc uint64) (w Whole, ok bool) {
 
 // inlinedRanges returns the ranges of all functions inlined in f, the innermost first.
 func (m *Module) inlinedRanges(f *function) (out []inlinedRange) {
-	files := m.filesAt(f.low)
-	r := m.data.Reader()
-	r.Seek(f.offset)
-	e, err := r.Next()
-	if err != nil || e == nil || !e.Children {
+	t := m.blocksOf(f.offset)
+	if t == nil {
 		return nil
 	}
-	for n, depth := 0, 1; depth > 0 && n < maxEntries; n++ {
-		e, err := r.Next()
-		if err != nil || e == nil {
-			break
+	depths := make([]int, len(t.blocks))
+	for i := range t.blocks {
+		b := &t.blocks[i]
+		if b.parent >= 0 {
+			depths[i] = depths[b.parent] + 1
 		}
-		if e.Tag == 0 {
-			depth--
-			continue
-		}
-		if e.Tag != dwarf.TagInlinedSubroutine && e.Tag != dwarf.TagLexDwarfBlock || depth >= maxDepth {
-			r.SkipChildren()
-			continue
-		}
-		if e.Tag == dwarf.TagInlinedSubroutine {
-			in := m.inlinedBy(e, files)
-			rs, err := m.data.Ranges(e)
-			for i := 0; err == nil && i < len(rs) && m.meter.spend(indexedBytes) == nil; i++ {
-				out = append(out, inlinedRange{rs[i][0], rs[i][1], depth, &in})
+		in := m.inlinedIn(b, f.low)
+		for _, r := range t.rangesOf(i) {
+			if in == nil || m.meter.spend(indexedBytes) != nil {
+				break
 			}
-		}
-		if e.Children {
-			depth++
+			out = append(out, inlinedRange{r[0], r[1], depths[i], in})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b inlinedRange) int { return cmp.Compare(b.depth, a.depth) })
