@@ -74,7 +74,8 @@ go back beyond it, so the share can be more than 100%. With --json each line is 
 object. A recording without a crash to explain has the error in its line; the exit code
 is that of the first one.
 
-Names and lines take debug information, which is looked for as serve does.
+Names and lines take debug information, which is looked for as serve does. Where --limit
+does not allow to read all of it, the last line says so.
 
 Exit codes: 0 done, 1 the value is not known, or more is needed for it than memory
 holds, 2 wrong use, 3 replay and recording differ, 4 the recording is damaged, 130

@@ -11,7 +11,7 @@
 // one of them is in the slice, and what it read takes that location's place. The trace of a
 // whole run is too large to keep, and a recording makes that unnecessary: it is made again
 // by replay, a stretch of two million instructions at a time, newest first (source.go,
-// stretch.go), and walked over (walk.go). It holds numbers of instructions and addresses;
+// stretch.go), and walked over (walk.go, transition.go). It holds numbers of instructions and addresses;
 // what flows where is known of each instruction once (package dataflow), from the table that
 // is proved against the CPU. So memory is bounded by the stretches and by what is live.
 //
