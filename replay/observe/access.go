@@ -67,9 +67,7 @@ func (w *worker) accessed(list []x86.LoggedAccess) {
 		}
 		x := &list[i]
 		a.PC, a.Addr, a.Size, a.Store = x.PC, x.Addr, int(x.Size), x.Store
-		if !w.log.NoData {
-			a.Data, a.Old = w.log.Bytes(x)
-		}
+		a.Data, a.Old = w.log.Bytes(x)
 		w.ob.Access(&w.live, a)
 	}
 }

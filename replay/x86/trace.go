@@ -50,9 +50,7 @@ func (t *TraceEngine) block(c *CPU, b *block) (e Exit, goesOn bool) {
 		if t.After != nil && *t.Pending {
 			t.After(c, &d.Inst, ExitNone)
 		}
-		if c.stop != 0 {
-			c.tell(ExitNone)
-		}
+		c.tell(ExitNone)
 		if c.stop != 0 || c.apart() || c.interrupt.Load() {
 			if c.stop&stopOwner != 0 {
 				e = ExitAttention
