@@ -178,6 +178,16 @@ func (m *Machine) ExecuteBy(e x86.Engine) {
 	m.CPU.SetEngine(e)
 }
 
+// TraceBy has e execute from the next Run on, or with e.Units the engine that the machine has, if that can.
+func (m *Machine) TraceBy(e *x86.TraceEngine) {
+	if u, ok := m.CPU.Engine().(x86.UnitEngine); ok && e.Units != nil {
+		u.Trace(e)
+		m.CPU.SetEngine(u)
+		return
+	}
+	m.ExecuteBy(e)
+}
+
 // Interval returns the ID of the interval the machine is in.
 func (m *Machine) Interval() uint32 { return m.iv.ID }
 

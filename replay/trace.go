@@ -40,8 +40,9 @@ type Tracing struct {
 	engine *x86.TraceEngine // run's
 }
 
-// NewTracing returns a tracing. Errors: as Session.Machine.
-func (t *Timeline) NewTracing() (*Tracing, error) {
+// NewTracing returns a tracing. units, when it is not nil, is told of what is executed instead of Stretch.Before and After,
+// but for what these must see; see x86.TraceEngine. Errors: as Session.Machine.
+func (t *Timeline) NewTracing(units x86.UnitTracer) (*Tracing, error) {
 	id := t.index.begin.Interval
 	seek, err := newRunner(t.index, id, stops{noSignals: true})
 	if err != nil {
@@ -52,8 +53,8 @@ func (t *Timeline) NewTracing() (*Tracing, error) {
 		seek.m.Close()
 		return nil, err
 	}
-	engine := &x86.TraceEngine{}
-	run.m.ExecuteBy(engine)
+	engine := &x86.TraceEngine{Units: units}
+	run.m.TraceBy(engine)
 	return &Tracing{t, seek, run, engine}, nil
 }
 

@@ -156,7 +156,7 @@ const affectedLength = 8_000_000
 
 // run goes forward until nothing is marked any more or the recording ends.
 func (t *tracker) run(ctx context.Context) (executed uint64, err error) {
-	tr, err := t.g.t.NewTracing()
+	tr, err := t.g.t.NewTracing(nil)
 	if err != nil {
 		return 0, err
 	}

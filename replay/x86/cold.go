@@ -47,6 +47,25 @@ func (c *CPU) RunCold(limit uint64, weight uint8) (e Exit, hot bool) {
 	}
 }
 
+// TraceCold is RunCold, telling t of each instruction.
+func (c *CPU) TraceCold(t *TraceEngine, limit uint64, weight uint8) (e Exit, hot bool) {
+	c.code.runsCold = true
+	defer func() { c.code.runsCold = false }()
+	for {
+		b := c.enter(c.RIP)
+		if b != nil && c.isHot(b, weight) {
+			return ExitNone, true
+		}
+		if b == nil || b.n > limit-c.Retired {
+			return c.execOne(), false
+		}
+		weight = 1
+		if e, goesOn := t.block(c, b); e != ExitNone || !goesOn || c.MustLook(limit) {
+			return e, false
+		}
+	}
+}
+
 // NeverHot has the block at RIP counted no more: it is the interpreter's.
 func (c *CPU) NeverHot() {
 	b := c.enter(c.RIP)

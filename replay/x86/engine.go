@@ -46,6 +46,9 @@ func (c *CPU) SetEngine(e Engine) {
 	e.Reset(c)
 }
 
+// Engine returns what executes c.
+func (c *CPU) Engine() Engine { return c.engine }
+
 // BlockEngine is the interpreter: the loop of run_gen.go over blocks of decoded
 // instructions. Its blocks are the CPU's, for breakpoints and CPU.Sieve need them
 // with every engine.

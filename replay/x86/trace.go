@@ -13,6 +13,44 @@ type TraceEngine struct {
 	Before  func(c *CPU, in *Inst, tag *uint32)
 	Pending *bool // not nil with After
 	After   func(c *CPU, in *Inst, e Exit)
+	// Units, where it is not nil, is told of most instructions by an engine that translates, instead of Before and After.
+	Units UnitTracer
+}
+
+// UnitTracer is told of what is executed in units: instructions one behind the other, of which as many as are executed are the
+// first ones. It is told of them behind their execution, before anything else is told of what comes then.
+type UnitTracer interface {
+	// Words says what a trace has of the instruction at pc, at most MaxWords. ok is false where that is not all, as
+	// for a string instruction: it is in no unit.
+	Words(pc uint64, in *Inst) (list []Word, ok bool)
+	// Unit says what unit number id is from now on; its first instruction is at pc. Units with higher numbers are not any more.
+	Unit(id int, pc uint64, in []Inst)
+	// Ran says that the first n instructions of a unit were executed, with their words.
+	Ran(id, n int, words []uint64)
+}
+
+// MaxWords bounds the words of an instruction.
+const MaxWords = 4
+
+// Word is a number that a trace has of an instruction, as it is before it is executed.
+type Word struct {
+	Reg uint8 // a general register, or NoReg: the address of the memory operand
+	Add int32 // to a register
+}
+
+// Of returns the word of in, which c is about to execute.
+func (w Word) Of(c *CPU, in *Inst) uint64 {
+	if w.Reg == NoReg {
+		return c.Address(in)
+	}
+	return c.R[w.Reg] + uint64(int64(w.Add))
+}
+
+// UnitEngine is an engine that can tell of units.
+type UnitEngine interface {
+	Engine
+	// Trace has the engine tell t of all that it executes from the next Reset on, as a TraceEngine does, and t.Units, which is not nil, of units.
+	Trace(t *TraceEngine)
 }
 
 // Run implements Engine.

@@ -30,20 +30,23 @@ const (
 )
 
 // At returns the address of the operand of in, which c is about to execute.
-func (o Operand) At(c *x86.CPU, in *x86.Inst) uint64 {
+func (o Operand) At(c *x86.CPU, in *x86.Inst) uint64 { return o.Word().Of(c, in) }
+
+// Word is how a trace has the operand's address.
+func (o Operand) Word() x86.Word {
 	switch o.How {
 	case ByPush:
-		return c.R[x86.RSP] - uint64(o.Size)
+		return x86.Word{Reg: x86.RSP, Add: -int32(o.Size)}
 	case ByPop:
-		return c.R[x86.RSP]
+		return x86.Word{Reg: x86.RSP}
 	case ByRBP:
-		return c.R[x86.RBP]
+		return x86.Word{Reg: x86.RBP}
 	case BySource:
-		return c.R[x86.RSI]
+		return x86.Word{Reg: x86.RSI}
 	case ByTarget:
-		return c.R[x86.RDI]
+		return x86.Word{Reg: x86.RDI}
 	}
-	return c.Address(in)
+	return x86.Word{Reg: x86.NoReg}
 }
 
 // Place is one end of a copy.

@@ -145,7 +145,7 @@ func newTracer(j judge) *tracer {
 
 // run traces a timeline up to a position.
 func (t *tracer) run(ctx context.Context, tl *replay.Timeline, end checkpoint.Position, progress func(done uint64)) error {
-	tr, err := tl.NewTracing()
+	tr, err := tl.NewTracing(nil)
 	if err != nil {
 		return err
 	}

@@ -76,11 +76,12 @@ func (x *traces) close() {
 
 // newTracing returns a machine for traces.
 func (x *traces) newTracing() (*tracing, error) {
-	tr, err := x.t.NewTracing()
+	t := &tracer{p: x.p, met: make([]met, 2), spy: &dataflow.Spy{Most: maxAccesses}}
+	tr, err := x.t.NewTracing(t)
 	if err != nil {
 		return nil, err
 	}
-	return &tracing{tr, &tracer{p: x.p, met: make([]met, 2), spy: &dataflow.Spy{Most: maxAccesses}}}, nil
+	return &tracing{tr, t}, nil
 }
 
 // make makes the trace of a stretch that was skipped.
@@ -124,7 +125,7 @@ func (x *traces) plan() {
 		j.done <- made{err: err}
 		x.send(x.order, j)
 	}
-	tr, err := x.t.NewTracing()
+	tr, err := x.t.NewTracing(nil)
 	if err != nil {
 		fail(err)
 		return

@@ -48,6 +48,7 @@ type tracer struct {
 	m *replay.Machine
 
 	met     []met  // by the tags of instructions
+	units   []unit // see units.go
 	at      uint32 // of the present instruction
 	pending bool   // executed is to be called behind it
 	rcx     uint64

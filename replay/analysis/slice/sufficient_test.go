@@ -46,6 +46,7 @@ func open(t testing.TB, path string) (*replay.Session, *replay.Timeline) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	s.Engine = engines(t, false)
 	tl, err := replay.NewTimeline(s, 512<<20)
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +172,7 @@ func randomValue(t *testing.T, tl *replay.Timeline, r *rand.Rand) (o Options) {
 }
 
 func intervalEnd(t *testing.T, tl *replay.Timeline, id uint32) (checkpoint.Position, error) {
-	tr, err := tl.NewTracing()
+	tr, err := tl.NewTracing(nil)
 	if err != nil {
 		return checkpoint.Position{}, err
 	}
@@ -212,7 +213,7 @@ func recomputed(t *testing.T, tl *replay.Timeline, o Options, r *rand.Rand) (*Sl
 	}
 	what := fmt.Sprintf("%v at %s: %d of %d instructions, %d decisions, from %s", o.Want[0], o.At, sl.Instances, sl.Executed, len(sl.Decisions), sl.From)
 	t.Log(what)
-	tr, err := tl.NewTracing()
+	tr, err := tl.NewTracing(nil)
 	if err != nil {
 		return nil, err
 	}

@@ -55,6 +55,8 @@ type Engine struct {
 
 	fetched [maxUnit * maxInst]byte // see text
 
+	log *traceLog // of who is told of what is executed; nil: nobody
+
 	running bool    // Run is
 	stale   changed // code of which pages may have changed since their identities were asked for
 	sieve   *x86.Sieve
@@ -125,7 +127,7 @@ func (e *Engine) run(c *x86.CPU, limit uint64) x86.Exit {
 		switch u := e.unitAt(c); {
 		case u == nil:
 			isHot, before := false, c.Retired
-			if x, isHot = c.RunCold(limit, arrival); isHot {
+			if x, isHot = e.runCold(c, limit); isHot {
 				e.heated(c)
 				if c.Retired == before {
 					continue // nothing was executed
@@ -133,6 +135,9 @@ func (e *Engine) run(c *x86.CPU, limit uint64) x86.Exit {
 			}
 		case limit-c.Retired >= uint64(len(u.insts)):
 			x, goesOn = e.execute(c, u, limit)
+			e.drain(c)
+		case e.log != nil:
+			x = e.log.to.Run(c, limit)
 		default:
 			e.seen()[u.id] = 1
 			x, goesOn = e.executePart(c, u, 0, limit)

@@ -39,6 +39,9 @@ func flagsOut(c *x86.CPU) {
 func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn bool) {
 	end := limit - maxUnit
 	began := c.Retired
+	if e.log != nil {
+		end = min(end, began+logRun)
+	}
 	c.Host[wordBudget] = end - began
 	c.Host[wordSeen] = uint64(e.pool.writable(e.chunk + 16*cacheEntries))
 	c.Host[wordCache] = uint64(e.pool.address(e.chunk))
@@ -58,15 +61,17 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 			c.Retired = retired + uint64(s.index)
 			c.RIP = s.unit.pc + uint64(s.unit.at[s.index])
 			flagsOut(c)
-			in := &s.unit.insts[s.index]
-			if x, goesOn = c.Execute(in); !goesOn || e.stale.any() || !e.fits(c) {
+			x, goesOn = e.executeIn(c, s.unit, s.index)
+			switch {
+			case !goesOn || e.stale.any() || !e.fits(c):
+				e.leaveIn(c, s.unit, s.index, retired)
 				return x, x == x86.ExitNone && goesOn
-			}
-			if next == 0 {
+			case next == 0:
+				e.leaveIn(c, s.unit, s.index, retired)
 				e.arrived(c)
 				return x86.ExitNone, true
-			}
-			if !anchored(c, s.anchors) {
+			case !anchored(c, s.anchors):
+				e.leaveIn(c, s.unit, s.index, retired)
 				return x86.ExitNone, true
 			}
 			flagsIn(c)
@@ -139,9 +144,11 @@ func (e *Engine) faulted(c *x86.CPU, retired uint64) (x86.Exit, bool) {
 		flagsOut(c)
 		if e.traps && e.t.rows[u.insts[i].Row].raises && c.MXCSR&^(c.MXCSR>>mxcsrMaskShift)&mxcsrFlags != 0 {
 			e.Stats.Raised++
-			x, goesOn := c.Execute(&u.insts[i])
+			x, goesOn := e.executeIn(c, u, i)
+			e.leaveIn(c, u, i, retired)
 			return x, x == x86.ExitNone && goesOn
 		}
+		e.leaveIn(c, u, i, retired)
 		e.Faults = append(e.Faults, Fault{PC: c.RIP, Bytes: e.bytesAt(c)})
 		e.forget(u)
 		if u := e.units[u.pc]; u != nil { // that one was a version

@@ -32,6 +32,7 @@ func (t *translator) edgeTo(id uint32, n int, s flagState) {
 	if s.entry {
 		t.u.sees, t.u.needs = true, true
 	}
+	t.logRun(n)
 	if !s.saved && s.recipe.kind == noRecipe {
 		t.saveFlags()
 		s.saved = true
@@ -131,6 +132,19 @@ func (t *translator) find() {
 	t.miss(ifNotEqual)
 }
 
+// goIndirect goes to the code that scratch has the entry of, for the guest's address in address.
+func (t *translator) goIndirect() {
+	code := at(scratch, 8)
+	if t.e.log != nil {
+		t.mem(opMov, scratch, code)
+		code = t.word(wordHost)
+		t.mem(opMovTo, scratch, code)
+		t.logRun(t.i + 1)
+	}
+	t.spendIndirect()
+	t.mem(opJmpMem, 4, code)
+}
+
 // spendIndirect is spend for a branch whose target is in address.
 func (t *translator) spendIndirect() {
 	t.reg(opGroup1, 5, budget)
@@ -155,8 +169,7 @@ func ret(t *translator) bool {
 	t.lost()
 	t.find()
 	t.moveStack(8 + int32(t.in.Imm&0xffff))
-	t.spendIndirect()
-	t.mem(opJmpMem, 4, at(scratch, 8))
+	t.goIndirect()
 	return true
 }
 
@@ -184,8 +197,7 @@ func jumpIndirect(t *translator) bool {
 		return false
 	}
 	t.find()
-	t.spendIndirect()
-	t.mem(opJmpMem, 4, at(scratch, 8))
+	t.goIndirect()
 	return true
 }
 
@@ -201,6 +213,7 @@ func callIndirect(t *translator) bool {
 	t.mem(opMovTo, scratch, t.word(wordHost))
 	t.below()
 	t.pushReturn()
+	t.logRun(t.i + 1)
 	out := t.spend(t.i + 1)
 	t.mem(opJmpMem, 4, t.word(wordHost))
 	t.toCold()

@@ -154,3 +154,8 @@ func (p *Pool) give(at, used int) {
 	defer p.mu.Unlock()
 	p.free = append(p.free, at)
 }
+
+// addressOf returns the address of a log's first word. It never moves.
+func addressOf(words []uint64) uint64 {
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(words))))
+}

@@ -50,7 +50,7 @@ const noAnchor = -1
 func (t *translator) findReaches() {
 	t.reaches, t.holds = t.reaches[:0], noAnchor
 	clear(t.members[:])
-	if t.isSingle {
+	if t.isSingle || t.e.log != nil {
 		return
 	}
 	var open [16][2]int // by base and store: the reach that goes on, and 1

@@ -43,7 +43,12 @@ func (e *Engine) starts() bool {
 // interpret executes by the interpreter.
 func (e *Engine) interpret(c *x86.CPU, limit uint64) x86.Exit {
 	before := c.Retired
-	x := x86.BlockEngine{}.Run(c, limit)
+	var x x86.Exit
+	if e.log != nil {
+		x = e.log.to.Run(c, limit)
+	} else {
+		x = x86.BlockEngine{}.Run(c, limit)
+	}
 	e.Warmup -= min(e.Warmup, c.Retired-before)
 	return x
 }
@@ -53,7 +58,7 @@ func (e *Engine) Close() {
 	if e.pool == nil || e.idle {
 		return
 	}
-	if e.chunk != 0 && e.of != nil {
+	if e.chunk != 0 && e.of != nil && e.log == nil {
 		e.leave()
 		e.pool.keep(e)
 		return
@@ -73,6 +78,7 @@ func (e *Engine) free() {
 
 // drop forgets all code.
 func (e *Engine) drop() {
+	e.dropTrace()
 	e.units, e.pages = map[uint64]*unit{}, map[uint64]*page{}
 	e.entries.clear()
 	e.sites, e.edges = e.sites[:0], e.edges[:0]

@@ -28,6 +28,7 @@ const (
 	wordSpill2  //
 	wordPartial // and how many accesses there were
 	wordUpper   // not 0: the upper halves of YMM registers count as in use (on Intel)
+	wordLog     // address of the next word of a trace's log (trace.go)
 	wordAnchor  // maxAnchors of them (reach.go)
 )
 
@@ -89,6 +90,8 @@ type translator struct {
 
 	sites []coldSite
 	ways  []coldEdge
+
+	trace *tracedUnit // of u (trace.go)
 }
 
 // coldSite is a site whose way out is still to be emitted.
@@ -130,6 +133,7 @@ func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, i
 		t.u.key ^= singleKey
 	}
 	t.sites, t.ways, t.singles = t.sites[:0], t.ways[:0], t.singles[:0]
+	t.beginTrace()
 	t.flags, t.ended, t.bad, t.upper = flagState{saved: true, entry: true}, false, false, 0
 	if enters.kind != noRecipe {
 		t.i, t.u.enters, t.flags = 0, enters, flagState{recipe: enters}
@@ -156,6 +160,7 @@ func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, i
 		t.f = &t.rows[t.in.Row]
 		t.u.host = append(t.u.host, t.n)
 		known, lost := len(t.sites), t.loses()
+		t.logWords()
 		if !t.emitted(t.in) || !t.f.emit(t) {
 			t.leaveForHandler()
 			t.upper = 0

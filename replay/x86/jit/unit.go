@@ -53,8 +53,9 @@ type unit struct {
 	enters   recipe  // of the flags that it is entered with, in a version
 	versions []*unit // of the same code, for edges that come with a recipe
 	dead     bool
-	cut      bool   // it ends where it does because of a breakpoint
-	reported uint64 // OnCode was called for it when Engine.cleared was this
+	cut      bool        // it ends where it does because of a breakpoint
+	reported uint64      // OnCode was called for it when Engine.cleared was this
+	trace    *tracedUnit // nil where nobody is told
 }
 
 // page is a guest page that has units.
@@ -104,6 +105,9 @@ func (t *translator) decode(pc uint64, text []byte, until uint64) (end uint64) {
 			in, err = t.decodeAcross(text[at-base:], at)
 		}
 		if err != nil {
+			break
+		}
+		if t.e.log != nil && !t.isTold(at, &in) {
 			break
 		}
 		t.insts = append(t.insts, in)

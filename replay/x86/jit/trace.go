@@ -1,0 +1,211 @@
+//go:build linux && amd64
+
+package jit
+
+import "vplay/replay/x86"
+
+// Traces: generated code that says what it executes. Before each instruction it stores the words that the trace has of it to a log, and where it
+// leaves a unit it stores the number of the unit and of the instructions. So a store or two for an access, and three for a unit, are all that it costs; Go
+// reads the log when generated code is left (drain). Words are stored at fixed distances from where those of the
+// unit begin: what was stored and then not executed is written over.
+//
+//	word    lea r15, ea; mov rax, [log]; mov [rax+8*n], r15
+//	run     mov rax, [log]; mov [rax+8*n], run; lea rax, [rax+8*n+8]; mov [log], rax
+//
+// Flags stay. What the interpreter executes, because it is cold or no unit can have it, x86.TraceEngine tells.
+
+// logRun bounds the instructions that are executed before the log is read: it stays in the processor's cache.
+const logRun = 1 << 13
+
+// logWarmup is what Engine.Warmup is at most: the interpreter needs ten times as long when it tells of all.
+const logWarmup = warmup / 8
+
+// logSize is how many words it has, for instructions that are units of their own, and for one unit more.
+const logSize = (logRun + maxUnit) * (x86.MaxWords + 1)
+
+// traceLog is the log, and who is told.
+type traceLog struct {
+	to    *x86.TraceEngine
+	words []uint64
+	begin uint64 // its address
+	units []*tracedUnit
+	runs  []tracedRun // in drain
+}
+
+// tracedUnit is what is known of a unit that is translated, by a number of its own: versions have others.
+type tracedUnit struct {
+	id   int
+	list []x86.Word // of all instructions
+	at   []uint16   // where those of each begin, and the end
+}
+
+// of returns the words of instruction i.
+func (u *tracedUnit) of(i int) []x86.Word { return u.list[u.at[i]:u.at[i+1]] }
+
+// tracedRun is what the log has of one passage through a unit.
+type tracedRun struct {
+	unit  *tracedUnit
+	n     int // instructions
+	first int // word
+}
+
+// Trace implements x86.UnitEngine. Close gives the engine's memory back, and no other processor gets the code.
+func (e *Engine) Trace(t *x86.TraceEngine) {
+	l := &traceLog{to: t, words: make([]uint64, logSize)}
+	l.begin = addressOf(l.words)
+	e.log, e.Warmup = l, min(e.Warmup, logWarmup)
+	e.t.c.Host[wordLog] = l.begin
+}
+
+// dropTrace forgets all units.
+func (e *Engine) dropTrace() {
+	if e.log == nil {
+		return
+	}
+	e.drain(e.t.c)
+	e.log.units = e.log.units[:0]
+}
+
+// isTold reports whether a unit may have in, which is at pc.
+func (t *translator) isTold(pc uint64, in *x86.Inst) bool {
+	if t.rows[in.Row].ends && !t.emitted(in) { // the owner may have to execute it
+		return false
+	}
+	list, ok := t.e.log.to.Units.Words(pc, in)
+	return ok && len(list) <= x86.MaxWords
+}
+
+// beginTrace begins the trace of unit t.u.
+func (t *translator) beginTrace() {
+	l := t.e.log
+	if l == nil {
+		return
+	}
+	t.trace = &tracedUnit{id: len(l.units), at: make([]uint16, len(t.u.insts)+1)}
+	for i := range t.u.insts {
+		list, _ := l.to.Units.Words(t.u.pc+uint64(t.u.at[i]), &t.u.insts[i])
+		t.trace.list = append(t.trace.list, list...)
+		t.trace.at[i+1] = uint16(len(t.trace.list))
+	}
+	l.units = append(l.units, t.trace)
+	t.u.trace = t.trace
+	l.to.Units.Unit(t.trace.id, t.u.pc, t.u.insts)
+}
+
+// slot returns the place of word n from where the log is. scratch must have its address.
+func slot(n int) memory { return at(scratch, 8*int32(n)) }
+
+// logWords stores the words of the instruction.
+func (t *translator) logWords() {
+	if t.e.log == nil || !t.emitted(t.in) || t.in.Flags&x86.InstMem != 0 && !inMemory(t.in) {
+		return // executeIn does
+	}
+	first := int(t.trace.at[t.i])
+	for k, w := range t.trace.of(t.i) {
+		r := uint8(address)
+		switch {
+		case w.Reg == x86.NoReg:
+			t.effective(address)
+			if seg := t.in.Seg; seg == x86.FS || seg == x86.GS {
+				base := t.layout.FSBase
+				if seg == x86.GS {
+					base = t.layout.GSBase
+				}
+				t.mem(opMov, scratch, at(rsp, base))
+				t.mem(opLea, address, memory{base: address, index: scratch})
+			}
+		case w.Add != 0:
+			t.mem(opLea, address, at(t.operand(w.Reg, address), w.Add))
+			t.overwrites(address)
+		default:
+			r = t.operand(w.Reg, address)
+		}
+		t.mem(opMov, scratch, t.word(wordLog))
+		t.mem(opMovTo, r, slot(first+k))
+	}
+}
+
+// logRun stores that the first n instructions of the unit were executed, and what they have of words stays. Flags and
+// address stay.
+func (t *translator) logRun(n int) {
+	if t.e.log == nil {
+		return
+	}
+	words := int(t.trace.at[n])
+	t.mem(opMov, scratch, t.word(wordLog))
+	t.mem(opMovImm, 0, slot(words))
+	t.imm32(uint32(runOf(t.trace, n)))
+	t.mem(opLea, scratch, slot(words+1))
+	t.mem(opMovTo, scratch, t.word(wordLog))
+}
+
+// runOf is how the log has n instructions of u.
+func runOf(u *tracedUnit, n int) uint64 { return uint64(u.id)*(maxUnit+1) + uint64(n) }
+
+// next returns where in the log the next word stands.
+func (l *traceLog) next(c *x86.CPU) int { return int(c.Host[wordLog]-l.begin) / 8 }
+
+// executeIn has the handler execute instruction i of u, where the log has what was executed of u before.
+func (e *Engine) executeIn(c *x86.CPU, u *unit, i int) (x86.Exit, bool) {
+	in := &u.insts[i]
+	l := e.log
+	if l == nil {
+		return c.Execute(in)
+	}
+	at := l.next(c) + int(u.trace.at[i])
+	for k, w := range u.trace.of(i) {
+		l.words[at+k] = w.Of(c, in)
+	}
+	on, after := c.OnInst, c.AfterInst
+	c.OnInst, c.AfterInst = nil, nil
+	x, goesOn := c.Execute(in)
+	c.OnInst, c.AfterInst = on, after
+	return x, goesOn
+}
+
+// leaveIn is called where u is left for Go, at instruction i or, if that was executed, behind it. retired is the count before u.
+func (e *Engine) leaveIn(c *x86.CPU, u *unit, i int, retired uint64) {
+	l := e.log
+	if l == nil {
+		return
+	}
+	if c.Retired > retired+uint64(i) {
+		i++
+	}
+	if i == 0 {
+		return
+	}
+	at := l.next(c) + int(u.trace.at[i])
+	l.words[at] = runOf(u.trace, i)
+	c.Host[wordLog] += 8 * (uint64(u.trace.at[i]) + 1)
+}
+
+// drain tells of what the log has, and empties it.
+func (e *Engine) drain(c *x86.CPU) {
+	l := e.log
+	if l == nil {
+		return
+	}
+	runs := l.runs[:0]
+	for at := l.next(c); at > 0; {
+		at--
+		run := l.words[at]
+		u, n := l.units[run/(maxUnit+1)], int(run%(maxUnit+1))
+		at -= int(u.at[n])
+		runs = append(runs, tracedRun{u, n, at})
+	}
+	for i := len(runs) - 1; i >= 0; i-- {
+		r := &runs[i]
+		l.to.Units.Ran(r.unit.id, r.n, l.words[r.first:][:r.unit.at[r.n]])
+	}
+	l.runs = runs
+	c.Host[wordLog] = l.begin
+}
+
+// runCold is CPU.RunCold, with what is executed told of where that is wanted.
+func (e *Engine) runCold(c *x86.CPU, limit uint64) (x x86.Exit, hot bool) {
+	if e.log != nil {
+		return c.TraceCold(e.log.to, limit, arrival)
+	}
+	return c.RunCold(limit, arrival)
+}
