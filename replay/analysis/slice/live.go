@@ -180,10 +180,13 @@ func (m *liveMemory) within(from, to uint64, f func(a, mask uint64)) {
 	}
 }
 
+// regPieces is how many pieces of eight parts registers have.
+const regPieces = dataflow.RegParts / 8
+
 // liveRegs is the live parts of the registers of a thread.
 type liveRegs struct {
 	of     *livePieces
-	pieces [dataflow.RegParts / 8]pieceID
+	pieces [regPieces]pieceID
 	sum    uint64 // which of pieces are not 0
 
 	calls   []activation // that the thread is in, where control dependences are followed
@@ -293,4 +296,4 @@ func (r *liveRegs) putPiece(p dataflow.Piece, need uint32, sets *needSets) {
 }
 
 // clear makes nothing live.
-func (r *liveRegs) clear() { r.pieces, r.sum = [dataflow.RegParts / 8]pieceID{}, 0 }
+func (r *liveRegs) clear() { r.pieces, r.sum = [regPieces]pieceID{}, 0 }

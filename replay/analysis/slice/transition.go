@@ -56,12 +56,6 @@ type cause struct {
 	from   [maxPlaces]pieceID // of its places
 }
 
-// is reports whether c and d are the same. Go would compare them by a call.
-func (c *cause) is(d *cause) bool {
-	f, g := &c.from, &d.from
-	return f[0] == g[0] && f[1] == g[1] && f[2] == g[2] && f[3] == g[3] && f[4] == g[4] && f[5] == g[5] && c.stored.mask == d.stored.mask && c.stored.need == d.stored.need
-}
-
 // transition is what an instruction does to the slice for a cause.
 type transition struct {
 	cause
@@ -132,18 +126,38 @@ func (t *transitions) instruction(k *instruction, id uint32) *known {
 	return n
 }
 
-// find returns the transition of instruction id, of which n is known, for a cause; nil when it is not known.
-func (t *transitions) find(n *known, id uint32, c *cause) *transition {
+// latest returns the transition that was made of late of what is live now, nil where there is none.
+func (n *known) latest(now *[regPieces]pieceID, s taken) *transition {
+	list := n.list[:n.n]
+next:
 	for _, x := range &n.recent {
-		if x != nil && x.is(c) {
-			return x
+		if x == nil || x.stored != s {
+			continue
 		}
+		for i, p := range list {
+			if x.from[i] != now[p] {
+				continue next
+			}
+		}
+		return x
 	}
+	return nil
+}
+
+// find is latest, for any transition that is known.
+func (t *transitions) find(n *known, id uint32, c *cause) *transition {
 	x := t.all[fullCause{*c, id}]
 	if x != nil {
 		n.keep(x)
 	}
 	return x
+}
+
+// from sets what the places of n are now.
+func (n *known) from(c *cause, now *[regPieces]pieceID) {
+	for i, p := range n.list[:n.n] {
+		c.from[i] = now[p]
+	}
 }
 
 // keep has x among the recent ones.

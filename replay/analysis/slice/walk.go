@@ -215,24 +215,21 @@ func (w *walker) plain(k *instruction, id uint32, ws []uint64, at *moment) {
 		t.flush()
 		return
 	}
-	list := n.list[:n.n]
-	for i, p := range list {
-		c.from[i] = w.cur.pieces[p]
-	}
-	t := w.transitions.find(n, id, &c)
+	t := n.latest(&w.cur.pieces, c.stored)
 	if t == nil {
-		if w.forget() {
-			for i, p := range list {
-				c.from[i] = w.cur.pieces[p]
+		n.from(&c, &w.cur.pieces)
+		if t = w.transitions.find(n, id, &c); t == nil {
+			if w.forget() {
+				n.from(&c, &w.cur.pieces)
 			}
+			w.make(w.keep(w.explain(k, &c, at), id), k, ws, at)
+			return
 		}
-		t = w.keep(w.explain(k, &c, at), id)
-	} else {
-		for i, p := range list {
-			w.cur.pieces[p] = t.to[i]
-		}
-		w.cur.sum = w.cur.sum&^n.bits | t.sum
 	}
+	for i, p := range n.list[:n.n] {
+		w.cur.pieces[p] = t.to[i]
+	}
+	w.cur.sum = w.cur.sum&^n.bits | t.sum
 	w.make(t, k, ws, at)
 }
 
