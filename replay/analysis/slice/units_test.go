@@ -42,7 +42,7 @@ func TestUnits(t *testing.T) {
 					executed += uint64(len(want.ids))
 				}
 			}
-			if executed < 1000 {
+			if *checkFiles == "" && executed < 1000 {
 				t.Errorf("only %d instructions and events are compared", executed)
 			}
 			t.Logf("%d instructions and events, %d in units when they are hot, %d in eager ones", executed, usual.ran, eager.ran)

@@ -39,8 +39,8 @@ func flagsOut(c *x86.CPU) {
 func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn bool) {
 	end := limit - maxUnit
 	began := c.Retired
-	if e.log != nil {
-		end = min(end, began+logRun)
+	if e.log != nil && int64(end-began) > logRun { // end may be less than 0
+		end = began + logRun
 	}
 	c.Host[wordBudget] = end - began
 	c.Host[wordSeen] = uint64(e.pool.writable(e.chunk + 16*cacheEntries))

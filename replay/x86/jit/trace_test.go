@@ -86,6 +86,30 @@ func (t *testTrace) Ran(id, n int, words []uint64) {
 	}
 }
 
+// TestTraceLimit: a program that has executed little stops at any limit. One that jumped to where it is did not.
+func TestTraceLimit(t *testing.T) {
+	pool, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for limit := uint64(1); limit < 200; limit++ {
+		bus := &textBus{}
+		copy(bus.text[:], []byte{0xeb, 0xfe}) // jmp -2
+		c := x86.New(bus, host())
+		c.RIP = textAt
+		e := pool.Engine(c)
+		e.Eager()
+		tr := newTestTrace(c)
+		tr.to.Units = tr
+		e.Trace(&tr.to)
+		c.SetEngine(e)
+		if x := c.Run(limit); x != x86.ExitLimit || c.Retired != limit || uint64(len(tr.list)) != limit || tr.ran == 0 {
+			t.Errorf("exit %d behind %d instructions, %d are told, %d by units; want %d", x, c.Retired, len(tr.list), tr.ran, limit)
+		}
+		e.Close()
+	}
+}
+
 // TestTraces: what generated code tells of a program is what the interpreter tells, at any limit, at the ends of pages, at faults, and
 // where handlers execute an instruction of a unit.
 func TestTraces(t *testing.T) {
