@@ -105,6 +105,7 @@ type CPU struct {
 	rfills, wfills fills // of rtlb and wtlb
 
 	rpartialFills, wpartialFills fills // of rpartial and wpartial
+	revictions, wevictions       evictions
 }
 
 // Reasons to leave the block after the current instruction.

@@ -115,6 +115,9 @@ func (c *CPU) loadPage(a uint64) *[pageSize]byte {
 	if e.base == base {
 		return e.page
 	}
+	if p := c.rpartial.whole(base); p != nil {
+		return p
+	}
 	if c.rslow.has(base) || !canonical(a) || c.log != nil {
 		return nil
 	}
@@ -125,6 +128,7 @@ func (c *CPU) loadPage(a uint64) *[pageSize]byte {
 		}
 		return nil
 	}
+	c.rpartial.keep(e, &c.revictions, &c.rpartialFills)
 	*e = tlbEntry{base, p}
 	c.rfills.add(a >> 12 & tlbMask)
 	return p
@@ -136,6 +140,9 @@ func (c *CPU) storePage(a uint64) *[pageSize]byte {
 	e := &c.wtlb[a>>12&tlbMask]
 	if e.base == base {
 		return e.page
+	}
+	if p := c.wpartial.whole(base); p != nil {
+		return p
 	}
 	if c.wslow.has(base) || !canonical(a) || c.log != nil {
 		return nil
@@ -152,6 +159,10 @@ func (c *CPU) storePage(a uint64) *[pageSize]byte {
 	if r.base == base && r.page != p {
 		r.page = p
 	}
+	if r := c.rpartial.at(base); r.base == base && r.plain == &allPlain {
+		r.page = p
+	}
+	c.wpartial.keep(e, &c.wevictions, &c.wpartialFills)
 	*e = tlbEntry{base, p}
 	c.wfills.add(a >> 12 & tlbMask)
 	return p

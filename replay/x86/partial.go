@@ -57,6 +57,48 @@ func (t *partialPages) drop(a uint64) {
 	t[i] = partialEntry{base: emptyBase(i)}
 }
 
+// Whole pages are there, too: two pages that a program works on may have the same place in a translation cache (a page of the program's data and one
+// of its heap), and each access to one of them would make the other one leave.
+
+// evictions counts, by the entries of a translation cache, how often a page took another one's place.
+type evictions [tlbSize]uint8
+
+// maxConflicts is how often that may be before a page that must leave is kept: most that leave are not wanted again soon.
+const maxConflicts = 16
+
+// allPlain says that all bytes are.
+var allPlain = func() (m [pageSize / 8]byte) {
+	for i := range m {
+		m[i] = 0xff
+	}
+	return m
+}()
+
+// at returns the entry of the page at base.
+func (t *partialPages) at(base uint64) *partialEntry { return &t[base>>12&(PartialEntries-1)] }
+
+// whole returns the page at base that keep has kept, or nil.
+func (t *partialPages) whole(base uint64) *[pageSize]byte {
+	if e := t.at(base); e.base == base && e.plain == &allPlain {
+		return e.page
+	}
+	return nil
+}
+
+// keep keeps the page of e, an entry of a translation cache that another page is about to get, where that happened often before.
+func (t *partialPages) keep(e *tlbEntry, n *evictions, f *fills) {
+	i := e.base >> 12 & tlbMask
+	if e.page == nil {
+		return
+	}
+	if n[i] < maxConflicts {
+		n[i]++
+		return
+	}
+	*t.at(e.base) = partialEntry{base: e.base, page: e.page, plain: &allPlain}
+	f.add(e.base >> 12 & (PartialEntries - 1))
+}
+
 // notePartial remembers the page of a, which the Bus has just accessed, if it is one.
 func (c *CPU) notePartial(t *partialPages, f *fills, a uint64, k Access) {
 	if c.partialBus == nil {
