@@ -10,7 +10,6 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay/mem"
-	"vplay/replay/x86"
 	"vplay/replay/x86/jit"
 )
 
@@ -135,11 +134,7 @@ func TestSearch(t *testing.T) {
 			return
 		}
 		s := counting(t, 3)
-		s.Engine = func(c *x86.CPU) (x86.Engine, func()) {
-			e := pool.Engine(c)
-			e.Eager()
-			return e, e.Close
-		}
+		s.Engine = pool.Maker(true, func(*jit.Engine) {})
 		searchPast(t, s)
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"vplay/replay"
-	"vplay/replay/x86"
 	"vplay/replay/x86/jit"
 )
 
@@ -66,23 +65,13 @@ func chooseEngine(c *cobra.Command) (engine, error) {
 // translators returns what makes engines of pool, for c's log.
 func translators(c *cobra.Command, pool *jit.Pool, all bool) replay.EngineMaker {
 	log := logger(c, "jit")
-	return func(cpu *x86.CPU) (x86.Engine, func()) {
-		e := pool.Reuse(cpu)
-		if e == nil {
-			return nil, nil
+	return pool.Maker(all, func(e *jit.Engine) {
+		for _, f := range e.Faults {
+			log.Error().Str("pc", fmt.Sprintf("%#x", f.PC)).Hex("bytes", f.Bytes).
+				Msg("internal error: generated code faulted, and was interpreted instead; please report it")
 		}
-		if all {
-			e.Eager()
-		}
-		return e, func() {
-			for _, f := range e.Faults {
-				log.Error().Str("pc", fmt.Sprintf("%#x", f.PC)).Hex("bytes", f.Bytes).
-					Msg("internal error: generated code faulted, and was interpreted instead; please report it")
-			}
-			log.Debug().Any("counts", e.Stats).Msg("generated code")
-			e.Close()
-		}
-	}
+		log.Debug().Any("counts", e.Stats).Msg("generated code")
+	})
 }
 
 // use has s execute by e.

@@ -28,8 +28,9 @@ func (c *CPU) isHot(b *block, weight uint8) bool {
 }
 
 // RunCold executes by the interpreter, as a part of Engine.Run, until a block is next that is hot, or Run has something
-// to look at. The entry of the block at RIP counts as so many. At least one instruction is executed, unless that block is hot.
-func (c *CPU) RunCold(limit uint64, weight uint8) (e Exit, hot bool) {
+// to look at. The entry of the block at RIP counts as so many. At least one instruction is executed, unless that block is hot. t, where it is
+// not nil, is told of each.
+func (c *CPU) RunCold(limit uint64, weight uint8, t *TraceEngine) (e Exit, hot bool) {
 	c.code.runsCold = true
 	defer func() { c.code.runsCold = false }()
 	for {
@@ -41,27 +42,14 @@ func (c *CPU) RunCold(limit uint64, weight uint8) (e Exit, hot bool) {
 			return c.execOne(), false
 		}
 		weight, c.code.leftHot = 1, false
-		if e := c.runBlocks(b, limit); e != ExitNone || c.code.leftHot || c.MustLook(limit) {
+		goesOn := true
+		if t != nil {
+			e, goesOn = t.block(c, b)
+		} else {
+			e = c.runBlocks(b, limit)
+		}
+		if e != ExitNone || !goesOn || c.code.leftHot || c.MustLook(limit) {
 			return e, c.code.leftHot
-		}
-	}
-}
-
-// TraceCold is RunCold, telling t of each instruction.
-func (c *CPU) TraceCold(t *TraceEngine, limit uint64, weight uint8) (e Exit, hot bool) {
-	c.code.runsCold = true
-	defer func() { c.code.runsCold = false }()
-	for {
-		b := c.enter(c.RIP)
-		if b != nil && c.isHot(b, weight) {
-			return ExitNone, true
-		}
-		if b == nil || b.n > limit-c.Retired {
-			return c.execOne(), false
-		}
-		weight = 1
-		if e, goesOn := t.block(c, b); e != ExitNone || !goesOn || c.MustLook(limit) {
-			return e, false
 		}
 	}
 }

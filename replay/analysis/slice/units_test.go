@@ -8,7 +8,6 @@ import (
 	"vplay/checkpoint"
 	"vplay/replay"
 	"vplay/replay/analysis/dataflow"
-	"vplay/replay/x86"
 	"vplay/replay/x86/jit"
 )
 
@@ -59,21 +58,11 @@ func engines(t testing.TB, all bool) replay.EngineMaker {
 	if err != nil {
 		return nil
 	}
-	return func(c *x86.CPU) (x86.Engine, func()) {
-		e := pool.Reuse(c)
-		if e == nil {
-			return nil, nil
+	return pool.Maker(all, func(e *jit.Engine) {
+		for _, f := range e.Faults {
+			t.Errorf("generated code faulted at %#x: % x", f.PC, f.Bytes)
 		}
-		if all {
-			e.Eager()
-		}
-		return e, func() {
-			for _, f := range e.Faults {
-				t.Errorf("generated code faulted at %#x: % x", f.PC, f.Bytes)
-			}
-			e.Close()
-		}
-	}
+	})
 }
 
 // testTracing is a tracer that counts what is told by units.

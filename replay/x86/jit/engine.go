@@ -127,7 +127,7 @@ func (e *Engine) run(c *x86.CPU, limit uint64) x86.Exit {
 		switch u := e.unitAt(c); {
 		case u == nil:
 			isHot, before := false, c.Retired
-			if x, isHot = e.runCold(c, limit); isHot {
+			if x, isHot = c.RunCold(limit, arrival, e.tracer()); isHot {
 				e.heated(c)
 				if c.Retired == before {
 					continue // nothing was executed

@@ -26,17 +26,10 @@ func Open() (*Pool, error) {
 	return nil, errors.New("jit: made for Linux on x86-64 only")
 }
 
-// Engine returns nil.
-func (p *Pool) Engine(*x86.CPU) *Engine { return nil }
-
 // Usage returns nothing.
 func (p *Pool) Usage() (engines, most int, bytes, each int64) { return 0, 0, 0, 0 }
 
-// Eager does nothing.
-func (e *Engine) Eager() {}
-
-// Reuse returns nil.
-func (p *Pool) Reuse(*x86.CPU) *Engine { return nil }
-
-// Close does nothing.
-func (e *Engine) Close() {}
+// Maker returns what makes none.
+func (p *Pool) Maker(bool, func(*Engine)) func(*x86.CPU) (x86.Engine, func()) {
+	return func(*x86.CPU) (x86.Engine, func()) { return nil, nil }
+}

@@ -28,6 +28,21 @@ func (p *Pool) Reuse(c *x86.CPU) *Engine {
 	return e
 }
 
+// Maker returns what makes engines by Reuse, with all code translated at first sight (Eager) where all says so, and what gives each
+// back. done is called before that.
+func (p *Pool) Maker(all bool, done func(*Engine)) func(*x86.CPU) (x86.Engine, func()) {
+	return func(c *x86.CPU) (x86.Engine, func()) {
+		e := p.Reuse(c)
+		if all {
+			e.Eager()
+		}
+		return e, func() {
+			done(e)
+			e.Close()
+		}
+	}
+}
+
 // keep keeps an engine that no processor has, and frees the oldest where there are too many.
 func (p *Pool) keep(e *Engine) {
 	p.mu.Lock()

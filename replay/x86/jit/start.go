@@ -43,12 +43,11 @@ func (e *Engine) starts() bool {
 // interpret executes by the interpreter.
 func (e *Engine) interpret(c *x86.CPU, limit uint64) x86.Exit {
 	before := c.Retired
-	var x x86.Exit
-	if e.log != nil {
-		x = e.log.to.Run(c, limit)
-	} else {
-		x = x86.BlockEngine{}.Run(c, limit)
+	var by x86.Engine = x86.BlockEngine{}
+	if t := e.tracer(); t != nil {
+		by = t
 	}
+	x := by.Run(c, limit)
 	e.Warmup -= min(e.Warmup, c.Retired-before)
 	return x
 }

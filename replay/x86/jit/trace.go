@@ -2,7 +2,11 @@
 
 package jit
 
-import "vplay/replay/x86"
+import (
+	"slices"
+
+	"vplay/replay/x86"
+)
 
 // Traces: generated code that says what it executes. Before each instruction it stores the words that the trace has of it to a log, and where it
 // leaves a unit it stores the number of the unit and of the instructions. So a store or two for an access, and three for a unit, are all that it costs; Go
@@ -66,13 +70,21 @@ func (e *Engine) dropTrace() {
 	e.log.units = e.log.units[:0]
 }
 
-// isTold reports whether a unit may have in, which is at pc.
+// isTold reports whether the unit that is decoded may have in, which is at pc, and notes its words.
 func (t *translator) isTold(pc uint64, in *x86.Inst) bool {
+	if t.e.log == nil {
+		return true
+	}
 	if t.rows[in.Row].ends && !t.emitted(in) { // the owner may have to execute it
 		return false
 	}
 	list, ok := t.e.log.to.Units.Words(pc, in)
-	return ok && len(list) <= x86.MaxWords
+	if !ok || len(list) > x86.MaxWords {
+		return false
+	}
+	t.words = append(t.words, list...)
+	t.wordsAt = append(t.wordsAt, uint16(len(t.words)))
+	return true
 }
 
 // beginTrace begins the trace of unit t.u.
@@ -81,12 +93,7 @@ func (t *translator) beginTrace() {
 	if l == nil {
 		return
 	}
-	t.trace = &tracedUnit{id: len(l.units), at: make([]uint16, len(t.u.insts)+1)}
-	for i := range t.u.insts {
-		list, _ := l.to.Units.Words(t.u.pc+uint64(t.u.at[i]), &t.u.insts[i])
-		t.trace.list = append(t.trace.list, list...)
-		t.trace.at[i+1] = uint16(len(t.trace.list))
-	}
+	t.trace = &tracedUnit{id: len(l.units), list: slices.Clone(t.words), at: slices.Clone(t.wordsAt)}
 	l.units = append(l.units, t.trace)
 	t.u.trace = t.trace
 	l.to.Units.Unit(t.trace.id, t.u.pc, t.u.insts)
@@ -202,10 +209,10 @@ func (e *Engine) drain(c *x86.CPU) {
 	c.Host[wordLog] = l.begin
 }
 
-// runCold is CPU.RunCold, with what is executed told of where that is wanted.
-func (e *Engine) runCold(c *x86.CPU, limit uint64) (x x86.Exit, hot bool) {
-	if e.log != nil {
-		return c.TraceCold(e.log.to, limit, arrival)
+// tracer returns who is told, or nil.
+func (e *Engine) tracer() *x86.TraceEngine {
+	if e.log == nil {
+		return nil
 	}
-	return c.RunCold(limit, arrival)
+	return e.log.to
 }

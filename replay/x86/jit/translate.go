@@ -91,7 +91,10 @@ type translator struct {
 	sites []coldSite
 	ways  []coldEdge
 
-	trace *tracedUnit // of u (trace.go)
+	// Of a trace (trace.go): that of u, and what was decoded: the words of all instructions, and where those of each begin, and the end.
+	trace   *tracedUnit
+	words   []x86.Word
+	wordsAt []uint16
 }
 
 // coldSite is a site whose way out is still to be emitted.

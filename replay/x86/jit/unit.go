@@ -95,6 +95,7 @@ type edge struct {
 // decode decodes the unit at pc into t.insts and t.at, up to until if that is not 0; text is its page.
 func (t *translator) decode(pc uint64, text []byte, until uint64) (end uint64) {
 	t.insts, t.at, t.isCut, t.onto = t.insts[:0], t.at[:0], false, nil
+	t.words, t.wordsAt = t.words[:0], append(t.wordsAt[:0], 0)
 	base, at, branches := pc&^(pageSize-1), pc, 0
 	for len(t.insts) < maxUnit && at-base < pageSize && (at != until || until == 0) {
 		if t.isCut = at != pc && t.c.HasBreakpoint(at); t.isCut {
@@ -107,7 +108,7 @@ func (t *translator) decode(pc uint64, text []byte, until uint64) (end uint64) {
 		if err != nil {
 			break
 		}
-		if t.e.log != nil && !t.isTold(at, &in) {
+		if !t.isTold(at, &in) {
 			break
 		}
 		t.insts = append(t.insts, in)

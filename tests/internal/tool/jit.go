@@ -5,7 +5,6 @@ import (
 	"os"
 
 	"vplay/replay"
-	"vplay/replay/x86"
 	"vplay/replay/x86/jit"
 )
 
@@ -22,21 +21,11 @@ func translated(report func(format string, args ...any), all bool) (replay.Engin
 	if err != nil {
 		return nil, err
 	}
-	return func(c *x86.CPU) (x86.Engine, func()) {
-		e := pool.Reuse(c)
-		if e == nil {
-			return nil, nil
+	return pool.Maker(all, func(e *jit.Engine) {
+		for _, f := range e.Faults {
+			report("generated code faulted at %#x: % x", f.PC, f.Bytes)
 		}
-		if all {
-			e.Eager()
-		}
-		return e, func() {
-			for _, f := range e.Faults {
-				report("generated code faulted at %#x: % x", f.PC, f.Bytes)
-			}
-			e.Close()
-		}
-	}, nil
+	}), nil
 }
 
 // chosen returns what makes the engines of a test, as VPLAY_JIT says it to vplayd: 0 is the interpreter, with "all" all
