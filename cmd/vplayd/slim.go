@@ -56,8 +56,9 @@ and at the end what it had in the recorded time; the rest is "not captured", and
 "monitor why ADDRESS" names it. Older versions of vplayd refuse such a recording. A
 recording that was slimmed can be slimmed to first loads, not the other way round.
 With --length T besides, neighbouring intervals are joined up to T of CPU time, where
-nothing lies between them: what the later ones began with falls away, and the way to
-a moment becomes longer, at most T. Positions get the numbers of the joined intervals.
+nothing lies between them, as a signal does or a switch to another thread: what the
+later ones began with falls away, and the way to a moment becomes longer, at most T.
+Positions get the numbers of the joined intervals.
 
 Slim can open no file outside the folder of the recording and start no other program,
 where the kernel has Landlock and seccomp (vplayd doctor tells).`,
