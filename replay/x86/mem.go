@@ -159,8 +159,8 @@ func (c *CPU) storePage(a uint64) *[pageSize]byte {
 	if r.base == base && r.page != p {
 		r.page = p
 	}
-	if r := c.rpartial.at(base); r.base == base && r.plain == &allPlain {
-		r.page = p
+	if c.rpartial.whole(base) != nil {
+		c.rpartial.at(base).page = p
 	}
 	c.wpartial.keep(e, &c.wevictions, &c.wpartialFills)
 	*e = tlbEntry{base, p}

@@ -53,8 +53,19 @@ func (f *fills) emptyPartial(t *partialPages) {
 }
 
 func (t *partialPages) drop(a uint64) {
-	i := a >> 12 & (PartialEntries - 1)
-	t[i] = partialEntry{base: emptyBase(i)}
+	*t.at(a) = partialEntry{base: emptyBase(partialIndex(a))}
+}
+
+// partialIndex is the place of the page of a.
+func partialIndex(a uint64) uint64 { return a >> 12 & (PartialEntries - 1) }
+
+// at returns the entry for the page of a.
+func (t *partialPages) at(a uint64) *partialEntry { return &t[partialIndex(a)] }
+
+// set has e in its place of t, whose fills f are.
+func (t *partialPages) set(e partialEntry, f *fills) {
+	*t.at(e.base) = e
+	f.add(partialIndex(e.base))
 }
 
 // Whole pages are there, too: two pages that a program works on may have the same place in a translation cache (a page of the program's data and one
@@ -63,8 +74,8 @@ func (t *partialPages) drop(a uint64) {
 // evictions counts, by the entries of a translation cache, how often a page took another one's place.
 type evictions [tlbSize]uint8
 
-// maxConflicts is how often that may be before a page that must leave is kept: most that leave are not wanted again soon.
-const maxConflicts = 16
+// maxEvictions is how often that may be before a page that must leave is kept: most that leave are not wanted again soon.
+const maxEvictions = 16
 
 // allPlain says that all bytes are.
 var allPlain = func() (m [pageSize / 8]byte) {
@@ -73,9 +84,6 @@ var allPlain = func() (m [pageSize / 8]byte) {
 	}
 	return m
 }()
-
-// at returns the entry of the page at base.
-func (t *partialPages) at(base uint64) *partialEntry { return &t[base>>12&(PartialEntries-1)] }
 
 // whole returns the page at base that keep has kept, or nil.
 func (t *partialPages) whole(base uint64) *[pageSize]byte {
@@ -87,16 +95,14 @@ func (t *partialPages) whole(base uint64) *[pageSize]byte {
 
 // keep keeps the page of e, an entry of a translation cache that another page is about to get, where that happened often before.
 func (t *partialPages) keep(e *tlbEntry, n *evictions, f *fills) {
-	i := e.base >> 12 & tlbMask
 	if e.page == nil {
 		return
 	}
-	if n[i] < maxConflicts {
+	if i := e.base >> 12 & tlbMask; n[i] < maxEvictions {
 		n[i]++
 		return
 	}
-	*t.at(e.base) = partialEntry{base: e.base, page: e.page, plain: &allPlain}
-	f.add(e.base >> 12 & (PartialEntries - 1))
+	t.set(partialEntry{base: e.base, page: e.page, plain: &allPlain}, f)
 }
 
 // notePartial remembers the page of a, which the Bus has just accessed, if it is one.
@@ -105,17 +111,15 @@ func (c *CPU) notePartial(t *partialPages, f *fills, a uint64, k Access) {
 		return
 	}
 	base := a &^ (pageSize - 1)
-	i := base >> 12 & (PartialEntries - 1)
-	e := &t[i]
-	if e.base == base {
+	if t.at(base).base == base {
 		return
 	}
 	if p := c.partialBus.PartialPage(base, k); p.Page != nil && aligned(p.Page) {
-		*e = partialEntry{base: base, page: p.Page, plain: p.Plain}
+		e := partialEntry{base: base, page: p.Page, plain: p.Plain}
 		if p.Counted {
 			e.count = 1
 		}
-		f.add(i)
+		t.set(e, f)
 	}
 }
 

@@ -62,17 +62,13 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 			c.RIP = s.unit.pc + uint64(s.unit.at[s.index])
 			flagsOut(c)
 			x, goesOn = e.executeIn(c, s.unit, s.index)
-			switch {
-			case !goesOn || e.stale.any() || !e.fits(c):
+			fits := goesOn && !e.stale.any() && e.fits(c)
+			if !fits || next == 0 || !anchored(c, s.anchors) {
 				e.leaveIn(c, s.unit, s.index, retired)
+				if fits && next == 0 {
+					e.arrived(c)
+				}
 				return x, x == x86.ExitNone && goesOn
-			case next == 0:
-				e.leaveIn(c, s.unit, s.index, retired)
-				e.arrived(c)
-				return x86.ExitNone, true
-			case !anchored(c, s.anchors):
-				e.leaveIn(c, s.unit, s.index, retired)
-				return x86.ExitNone, true
 			}
 			flagsIn(c)
 			c.Host[wordWant] = 0

@@ -125,6 +125,24 @@ func reachCode(rng *rand.Rand) (text [pageSize]byte) {
 	return text
 }
 
+// reachMachines returns two processors with registers r at the beginning of text, each with memory of its own.
+func reachMachines(rng *rand.Rand, text [pageSize]byte) (want, got *x86.CPU, buses []*movingBus, r [16]uint64) {
+	for j := range r {
+		r[j] = rng.Uint64()
+	}
+	for _, j := range []int{x86.RBX, x86.RBP, x86.RSP, x86.R12} {
+		r[j] = dataAt + pageSize*uint64(1+rng.IntN(2)) - uint64(rng.IntN(600)) // all over the end of a page, or not
+	}
+	r[x86.RSI] = dataAt + 3*pageSize + 64
+	want, got = x86.New(nil, host()), x86.New(nil, host())
+	buses = []*movingBus{newMovingBus(text), newMovingBus(text)}
+	for j, c := range []*x86.CPU{want, got} {
+		c.Renew(buses[j], host())
+		buses[j].c, c.R, c.RIP = c, r, textAt
+	}
+	return want, got, buses, r
+}
+
 // TestReaches: units that check several accesses at once do what the interpreter does, at all places near the ends of
 // pages, and behind handlers that move pages.
 func TestReaches(t *testing.T) {
@@ -140,22 +158,9 @@ func TestReaches(t *testing.T) {
 	var all Stats
 	for i := range n {
 		text := reachCode(rng)
-		want, got := x86.New(nil, host()), x86.New(nil, host())
-		buses := []*movingBus{newMovingBus(text), newMovingBus(text)}
+		want, got, buses, r := reachMachines(rng, text)
 		e := pool.Engine(got)
 		e.Eager()
-		var r [16]uint64
-		for j := range r {
-			r[j] = rng.Uint64()
-		}
-		for _, j := range []int{x86.RBX, x86.RBP, x86.RSP, x86.R12} {
-			r[j] = dataAt + pageSize*uint64(1+rng.IntN(2)) - uint64(rng.IntN(600)) // all over the end of a page, or not
-		}
-		r[x86.RSI] = dataAt + 3*pageSize + 64
-		for j, c := range []*x86.CPU{want, got} {
-			c.Renew(buses[j], host())
-			buses[j].c, c.R, c.RIP = c, r, textAt
-		}
 		got.SetEngine(e)
 		for limit := uint64(0); limit < 30_000; {
 			limit += 1 + rng.Uint64N(2000)

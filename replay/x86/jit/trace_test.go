@@ -126,25 +126,12 @@ func TestTraces(t *testing.T) {
 	told, ran, faults := 0, 0, 0
 	for i := range n {
 		text := reachCode(rng)
-		want, got := x86.New(nil, host()), x86.New(nil, host())
-		buses := []*movingBus{newMovingBus(text), newMovingBus(text)}
+		want, got, buses, r := reachMachines(rng, text)
 		e := pool.Engine(got)
 		if i%2 == 0 {
 			e.Eager()
 		}
 		e.Warmup, e.MinRun, e.Threshold = 0, 0, min(e.Threshold, 8)
-		var r [16]uint64
-		for j := range r {
-			r[j] = rng.Uint64()
-		}
-		for _, j := range []int{x86.RBX, x86.RBP, x86.RSP, x86.R12} {
-			r[j] = dataAt + pageSize*uint64(1+rng.IntN(2)) - uint64(rng.IntN(600))
-		}
-		r[x86.RSI] = dataAt + 3*pageSize + 64
-		for j, c := range []*x86.CPU{want, got} {
-			c.Renew(buses[j], host())
-			buses[j].c, c.R, c.RIP = c, r, textAt
-		}
 		got.SetEngine(e)
 		a, b := newTestTrace(want), newTestTrace(got)
 		b.to.Units = b
