@@ -156,12 +156,13 @@ func TestSlimToFirstLoads(t *testing.T) {
 		}
 		return string(out)
 	}
-	slimmed := func(path string) {
+	// slimmed slims the recording at path to pages and then to first loads, which leave at most part of the file.
+	slimmed := func(path string, part float64) {
 		t.Helper()
 		run("slim", path)
 		pages := openRecording(t, path).Sizes()
 		run("slim", "--first-loads", path)
-		if z := openRecording(t, path).Sizes(); z.FirstLoads != pages.Slim || z.Fat != 0 || 4*z.File > 3*pages.File {
+		if z := openRecording(t, path).Sizes(); z.FirstLoads != pages.Slim || z.Fat != 0 || float64(z.File) > part*float64(pages.File) {
 			t.Errorf("%s has %+v, slim it had %+v", path, z, pages)
 		}
 		run("verify", path)
@@ -182,7 +183,8 @@ func TestSlimToFirstLoads(t *testing.T) {
 		if err := os.Link(recorded, joined); err != nil {
 			t.Fatal(err)
 		}
-		slimmed(recorded)
+		// A page that several intervals need is kept for each with other bytes: how much is left depends on where they begin.
+		slimmed(recorded, 0.9)
 		run("slim", "--first-loads", "--length", "1s", joined)
 		run("verify", joined)
 		apart, whole := openRecording(t, recorded), openRecording(t, joined)
@@ -194,7 +196,7 @@ func TestSlimToFirstLoads(t *testing.T) {
 	}
 	g := compile(t, "ledger", "-O1")
 	path := g.record(t, "--slim", "never")
-	slimmed(path)
+	slimmed(path, 0.66)
 	expect(t, run("info", path)+run("dump", path), `1 interval slim to first loads`, `pages \(first loads\)`)
 	out := realgdb.Batch(t, "target remote "+serve(t, path, "--symbols", g.dir+"/symbols"),
 		"backtrace", "print accounts[2]", "info locals", "watch accounts[2].next", "reverse-continue", "backtrace", "info locals",
