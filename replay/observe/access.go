@@ -38,7 +38,11 @@ func (w *worker) trace() {
 
 // tellAccesses is View.TellAccesses.
 func (w *worker) tellAccesses() {
-	if w.log != nil || !w.ob.tracesLater() {
+	if w.log != nil || w.past != nil || !w.ob.tracesLater() {
+		return
+	}
+	if w.ob.wantsPast() {
+		w.tracePast()
 		return
 	}
 	if w.ob.watches() { // those accesses are among all

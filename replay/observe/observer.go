@@ -38,9 +38,15 @@ type Observer struct {
 	AllAccesses bool
 	Access      func(v *View, a *Access)
 	NoData      bool // Access has no Data and no Old, and takes less time by that
-	// Later has AllAccesses begin where a callback calls View.TellAccesses, Start at the earliest. Until then the program is executed as fast as
+	// Later has AllAccesses, or Accesses, begin where a callback calls View.TellAccesses, Start at the earliest. Until then the program is executed as fast as
 	// if nobody asked for them, and Access is called for Ranges and Marks. Beside Instr or Run it has no effect.
 	Later bool
+
+	// Accesses is called with all accesses to memory that instructions make, in their order and many at once: some time behind them, and before
+	// anything else is told. v is where the machine has come to; see View.At. Generated code executes the program: that costs a part of
+	// what AllAccesses does, which it does not go together with, nor with Instr and Run. It begins as Later says. The list is valid until Accesses returns.
+	Accesses func(v *View, list []PastAccess)
+	Revisits bool // Accesses may call View.At: that costs a snapshot now and then
 
 	// Marks, when set, are bytes whose accesses are told as those of Ranges are. The callbacks may change them at any time. An interval is
 	// replayed only when its turn has come then, since the marks are not known before; intervals may share one set, which
@@ -102,14 +108,21 @@ func (o *Observer) watches() bool { return o.Access != nil && (len(o.Ranges) > 0
 
 // traces reports whether every instruction must be looked at.
 func (o *Observer) traces() bool {
-	return o.Instr != nil || o.runs() || o.wantsAll()
+	return o.Instr != nil || o.runs() || o.wantsAll() || o.wantsPast()
+}
+
+// wantsPast reports whether every access is told some time behind it.
+func (o *Observer) wantsPast() bool {
+	return o.Accesses != nil && !o.AllAccesses && o.Instr == nil && !o.runs()
 }
 
 // wantsAll reports whether every access must be looked at, from the beginning or later.
 func (o *Observer) wantsAll() bool { return o.AllAccesses && o.Access != nil && !o.runs() }
 
 // tracesLater reports whether that begins with View.TellAccesses.
-func (o *Observer) tracesLater() bool { return o.wantsAll() && o.Later && o.Instr == nil }
+func (o *Observer) tracesLater() bool {
+	return o.Later && (o.wantsAll() && o.Instr == nil || o.wantsPast())
+}
 
 // tracesAccesses reports whether it begins with the interval.
 func (o *Observer) tracesAccesses() bool { return o.wantsAll() && !o.tracesLater() }
@@ -137,8 +150,9 @@ type View struct {
 	// anew only behind that; event is the instruction count at which it has applied an event last.
 	runs  bool
 	event uint64
-	// tellAccesses is View.TellAccesses.
+	// tellAccesses and at are those methods.
 	tellAccesses func()
+	at           func(*PastAccess) (*View, error)
 }
 
 // Machine returns the machine, which is at the moment that is told of.
@@ -177,7 +191,11 @@ func (v *View) ReadMemory(addr uint64, b []byte) int {
 	return n
 }
 
-// TellAccesses has Observer.AllAccesses begin, which Observer.Later has put off.
+// At returns what there was to see behind an access of the list that Observer.Accesses is called with: it executes up to there once more,
+// for up to a tenth of a second. It is valid until the next call, or Accesses returns. Errors: those of replay.Machine.Run.
+func (v *View) At(a *PastAccess) (*View, error) { return v.at(a) }
+
+// TellAccesses has Observer.AllAccesses or Observer.Accesses begin, which Observer.Later has put off.
 // Preconditions: the callback is Start, Event or Applied.
 func (v *View) TellAccesses() { v.tellAccesses() }
 

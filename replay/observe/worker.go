@@ -31,6 +31,9 @@ type worker struct {
 	tracer     *x86.TraceEngine // nil: nobody asks for every instruction
 	runs       *x86.RunEngine   // nil: nobody asks for runs
 	log        *x86.AccessLog   // nil: nobody asks for every access
+	past       *past            // nil: nor for every one some time behind it
+	mark       *replay.Snapshot // where View.At begins: before all accesses that past has yet to tell
+	back       View             // what it has returned
 	branch     Branch           // the branch that is told
 	told       Access           // the access that is told, so that none is allocated
 	watched    []watchedAccess  // of the instruction or event that was executed last
@@ -122,7 +125,7 @@ func (w *worker) begin() error {
 	if w.m, err = w.s.MachineBy(w.id, maker); err != nil {
 		return err
 	}
-	w.live = View{m: w.m, stop: w.stop, tellAccesses: w.tellAccesses}
+	w.live = View{m: w.m, stop: w.stop, tellAccesses: w.tellAccesses, at: w.at}
 	return nil
 }
 
@@ -168,8 +171,11 @@ func (w *worker) arm() {
 	case ob.watches() && !ob.tracesAccesses():
 		w.watch()
 	}
-	if ob.tracesAccesses() {
+	switch {
+	case ob.tracesAccesses():
 		w.traceAccesses()
+	case ob.wantsPast() && !ob.tracesLater():
+		w.tracePast()
 	}
 	if ob.Event != nil || ob.Applied != nil || ob.Mapped != nil || ob.Access != nil || ob.traces() {
 		m.OnEvent, m.OnApplied = w.event, w.applied
@@ -211,8 +217,10 @@ func (w *worker) replay() error {
 	stop := context.AfterFunc(w.ctx, w.m.CPU.Interrupt)
 	defer stop()
 	for skip := false; ; {
+		w.markPast()
 		before := w.m.CPU.Retired
 		why, err := w.m.Run(replay.Target{Instr: before + slice}, skip)
+		w.tellPast()
 		if w.o.Progress != nil {
 			w.o.Progress(w.m.CPU.Retired - before)
 		}
@@ -257,6 +265,7 @@ func (w *worker) atBreak() {
 
 // event and applied are Machine.OnEvent and OnApplied.
 func (w *worker) event(e *checkpoint.Event) {
+	w.tellPast()
 	w.live.event = w.m.CPU.Retired
 	w.inEvent = true
 	if f := w.ob.Event; f != nil {
@@ -354,6 +363,10 @@ func (w *worker) drop() {
 		if k := w.ahead[i].at; k != nil {
 			k.Release()
 		}
+	}
+	w.releaseMark()
+	if w.back.m != nil {
+		w.back.m.Close()
 	}
 	if w.viewer != nil {
 		w.viewer.Close()

@@ -35,7 +35,7 @@ type AccessLog struct {
 // LoggedAccess is an access that an instruction has made, or an iteration of a REP string instruction.
 type LoggedAccess struct {
 	PC, Addr  uint64 // of the instruction, and of the first byte
-	iteration uint64
+	Iteration uint64 // CPU.RepIter
 	Size      uint32 // bytes
 	at        uint32 // in AccessLog.bytes
 	Store     bool
@@ -71,7 +71,7 @@ func (c *CPU) LogAccesses(l *AccessLog) {
 // executed tells what the instruction has accessed that came to e, and forgets it.
 func (l *AccessLog) executed(c *CPU, e Exit) {
 	if e == ExitFault {
-		for l.n > 0 && l.list[l.n-1].iteration >= c.RepIter {
+		for l.n > 0 && l.list[l.n-1].Iteration >= c.RepIter {
 			l.n--
 		}
 	}
@@ -87,7 +87,7 @@ func (l *AccessLog) tell() {
 
 // makeRoom is called before an access is noted.
 func (l *AccessLog) makeRoom(c *CPU) {
-	if l.n >= maxLogged && l.list[l.n-1].iteration < c.RepIter {
+	if l.n >= maxLogged && l.list[l.n-1].Iteration < c.RepIter {
 		l.tell()
 	}
 }
@@ -100,7 +100,7 @@ func (l *AccessLog) next(c *CPU, a uint64, n int, store bool) *LoggedAccess {
 	}
 	x := &l.list[l.n]
 	l.n++
-	x.PC, x.Addr, x.iteration, x.Size, x.Store = c.RIP, a, c.RepIter, uint32(n), store
+	x.PC, x.Addr, x.Iteration, x.Size, x.Store = c.RIP, a, c.RepIter, uint32(n), store
 	return x
 }
 
@@ -176,8 +176,30 @@ func (l *AccessLog) storeSlow(c *CPU, a uint64, b []byte) Exit {
 	return ExitNone
 }
 
-// keep keeps the bytes b of x, and those that a store has replaced.
+// keep keeps the bytes b of x, which is the last access, and those that a store has replaced.
 func (l *AccessLog) keep(x *LoggedAccess, old, b []byte) {
+	l.keepBytes(x, old, b)
+	if n := len(b); l.n > 1 && (n == 16 || n == 2) {
+		l.join(&l.list[l.n-2], x)
+	}
+}
+
+// join makes one of two accesses if the operand of 32 or 10 bytes is one that handlers access in two parts.
+func (l *AccessLog) join(a, b *LoggedAccess) {
+	isOne := a.Size == 16 && b.Size == 16 || a.Size == 8 && b.Size == 2
+	if !isOne || a.Addr+uint64(a.Size) != b.Addr || a.Store != b.Store || a.Iteration != b.Iteration {
+		return
+	}
+	low, lowOld := l.Bytes(a)
+	high, highOld := l.Bytes(b)
+	a.at, a.Size = uint32(len(l.bytes)), a.Size+b.Size
+	for _, part := range [][]byte{lowOld, highOld, low, high} {
+		l.bytes = append(l.bytes, part...)
+	}
+	l.n--
+}
+
+func (l *AccessLog) keepBytes(x *LoggedAccess, old, b []byte) {
 	switch {
 	case l.NoData:
 	case len(b) <= inlineBytes:

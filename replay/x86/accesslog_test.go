@@ -112,3 +112,50 @@ func TestAccessLog(t *testing.T) {
 		})
 	}
 }
+
+// TestAccessLogParts: an operand of 32 bytes that handlers access in two parts is told as one access, two operands of a comparison
+// that follow each other as two.
+func TestAccessLogParts(t *testing.T) {
+	const data = 0x200000
+	code := []byte{
+		0xc5, 0xfe, 0x6f, 0x07, // vmovdqu (%rdi),%ymm0
+		0xc5, 0xfe, 0x7f, 0x47, 0x40, // vmovdqu %ymm0,0x40(%rdi)
+		0xa7, // cmpsl
+	}
+	for _, noData := range []bool{false, true} {
+		bus := newTestBus()
+		bus.add(testText, len(code), "rx")
+		bus.put(testText, code)
+		bus.add(data, pageSize, "rw")
+		for i := range uint64(pageSize) {
+			bus.put(data+i, []byte{byte(i)})
+		}
+		c := New(bus, nil)
+		c.RIP, c.R[RDI], c.R[RSI] = testText, data, data+4
+		var got []string
+		log := &AccessLog{NoData: noData}
+		log.Tell = func(list []LoggedAccess) {
+			for i := range list {
+				b, old := log.Bytes(&list[i])
+				got = append(got, fmt.Sprintf("%#x+%d %t %x %x", list[i].Addr-data, list[i].Size, list[i].Store, b, old))
+			}
+		}
+		c.LogAccesses(log)
+		c.Run(3)
+		row := func(from, n int) (b []byte) {
+			for i := range n {
+				if !noData {
+					b = append(b, byte(from+i))
+				}
+			}
+			return b
+		}
+		want := []string{
+			fmt.Sprintf("0x0+32 false %x ", row(0, 32)), fmt.Sprintf("0x40+32 true %x %x", row(0, 32), row(0x40, 32)),
+			fmt.Sprintf("0x0+4 false %x ", row(0, 4)), fmt.Sprintf("0x4+4 false %x ", row(4, 4)),
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("accesses\n%q\nwant\n%q", got, want)
+		}
+	}
+}

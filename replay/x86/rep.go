@@ -18,7 +18,7 @@ func (in *Inst) isRep() bool {
 // StepRep takes up to n iterations of the MOVS or STOS with a REP prefix at RIP,
 // of which more must be left, and returns how many it took: all in one go, where
 // Step decodes the instruction for each. It is 0 for other instructions and when
-// an iteration would fault. Nothing retires.
+// an iteration would fault. Nothing retires. OnInst and AfterInst are called once.
 func (c *CPU) StepRep(n uint64) uint64 {
 	in := &c.step
 	if !c.AtRep() || in.Flags&InstAddr32 != 0 || c.R[RCX] <= n || n == 0 {
@@ -32,11 +32,18 @@ func (c *CPU) StepRep(n uint64) uint64 {
 	default:
 		return 0
 	}
+	if c.OnInst != nil {
+		c.OnInst(in)
+	}
 	left, iter := c.R[RCX], c.RepIter
 	c.R[RCX] = n
-	c.repeat(in, false, one, bulk)
+	e := c.repeat(in, false, one, bulk)
 	done := n - c.R[RCX]
 	c.R[RCX] = left - done
 	c.RepIter = iter + done
+	c.tell(e) // of one that faults, what was done
+	if c.AfterInst != nil {
+		c.AfterInst(in, exitRepeat)
+	}
 	return done
 }

@@ -30,8 +30,14 @@ func TestStepRep(t *testing.T) {
 			}
 			got, gotBus := start()
 			want, wantBus := start()
+			var began, ended uint64 // as those who trace are told
+			got.OnInst = func(*Inst) { began = got.R[RCX] }
+			got.AfterInst = func(*Inst, Exit) { ended = got.R[RCX] }
 			if n := got.StepRep(x.n); n != x.want {
 				t.Fatalf("took %d, want %d", n, x.want)
+			}
+			if began-ended != x.want {
+				t.Errorf("told of %d iterations, want %d", began-ended, x.want)
 			}
 			for range x.want {
 				want.Step()

@@ -39,10 +39,10 @@ func (c *CPU) exec(in *Inst) Exit {
 		c.OnInst(in)
 	}
 	e := c.perform(in)
+	c.tell(e)
 	if c.AfterInst != nil {
 		c.AfterInst(in, e)
 	}
-	c.tell(e)
 	return e
 }
 

@@ -25,8 +25,8 @@ type UnitTracer interface {
 	Words(pc uint64, in *Inst) (list []Word, ok bool)
 	// Unit says what unit number id is from now on; its first instruction is at pc. Units with higher numbers are not any more.
 	Unit(id int, pc uint64, in []Inst)
-	// Ran says that the first n instructions of a unit were executed, with their words.
-	Ran(id, n int, words []uint64)
+	// Ran says that the first n instructions of a unit were executed, with their words. before is how many had retired by then.
+	Ran(id, n int, before uint64, words []uint64)
 }
 
 // MaxWords bounds the words of an instruction.
@@ -85,10 +85,10 @@ func (t *TraceEngine) block(c *CPU, b *block) (e Exit, goesOn bool) {
 			c.RIP = next
 		}
 		c.Retired++
+		c.tell(ExitNone)
 		if t.After != nil && *t.Pending {
 			t.After(c, &d.Inst, ExitNone)
 		}
-		c.tell(ExitNone)
 		if c.stop != 0 || c.apart() || c.interrupt.Load() {
 			if c.stop&stopOwner != 0 {
 				e = ExitAttention
@@ -112,10 +112,10 @@ func (t *TraceEngine) leave(c *CPU, in *Inst, e Exit) Exit {
 		c.refineFault(in)
 	default: // The owner executes it, or stops there.
 	}
+	c.tell(e)
 	if t.After != nil {
 		t.After(c, in, e)
 	}
-	c.tell(e)
 	return e
 }
 

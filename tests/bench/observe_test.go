@@ -62,6 +62,9 @@ func TestObserveFigures(t *testing.T) {
 	measure("branches", func(n *uint64) *observe.Observer {
 		return &observe.Observer{Branch: func(*observe.View, *observe.Branch) { *n++ }}
 	})
+	measure("accesses some time behind", func(n *uint64) *observe.Observer {
+		return &observe.Observer{Accesses: func(_ *observe.View, list []observe.PastAccess) { *n += uint64(len(list)) }}
+	})
 	measure("accesses without bytes", func(n *uint64) *observe.Observer {
 		return &observe.Observer{AllAccesses: true, NoData: true, Access: func(*observe.View, *observe.Access) { *n++ }}
 	})

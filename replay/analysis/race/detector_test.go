@@ -188,6 +188,16 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestClearLine: what is kept of other memory with the same place in the cache stays.
+func TestClearLine(t *testing.T) {
+	const other = cacheLines * lineBytes
+	d, found := watch(Options{})
+	play(d, []step{{2, "store", 0, 8}, {2, "store", other, 8}, {2, "clear", 0, lineBytes}, {3, "store", 0, 8}, {3, "store", other, 8}})
+	if len(*found) != 1 || (*found)[0].Second.Addr != other {
+		t.Errorf("got %v", *found)
+	}
+}
+
 // TestManyThreads: threads that are joined leave their slots to others, and none is taken for another one.
 func TestManyThreads(t *testing.T) {
 	d, found := watch(Options{})

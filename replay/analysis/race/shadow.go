@@ -48,8 +48,9 @@ type shadow struct {
 	lines map[uint64]*line // by address / lineBytes
 	bytes int              // that it takes at most: what was given back since it was weighed is not subtracted
 	cache [cacheLines]struct {
-		number uint64
-		line   *line
+		number  uint64
+		line    *line // nil: there is none
+		isKnown bool
 	}
 }
 
@@ -57,13 +58,11 @@ type shadow struct {
 func (s *shadow) find(addr uint64) *line {
 	n := addr / lineBytes
 	c := &s.cache[n%cacheLines]
-	if c.line != nil && c.number == n {
+	if c.isKnown && c.number == n {
 		return c.line
 	}
 	l := s.lines[n]
-	if l != nil {
-		c.number, c.line = n, l
-	}
+	c.number, c.line, c.isKnown = n, l, true
 	return l
 }
 
@@ -75,8 +74,7 @@ func (s *shadow) make(addr uint64) *line {
 		n := addr / lineBytes
 		s.lines[n] = l
 		s.bytes += lineSize
-		c := &s.cache[n%cacheLines]
-		c.number, c.line = n, l
+		s.cache[n%cacheLines].line = l
 	}
 	return l
 }
@@ -122,7 +120,7 @@ func (s *shadow) clearIn(n, start, end uint64) {
 	base := n * lineBytes
 	if start <= base && end-1 >= base+(lineBytes-1) {
 		delete(s.lines, n)
-		s.cache[n%cacheLines].line = nil
+		s.cache[n%cacheLines].isKnown = false
 		return
 	}
 	l := s.lines[n]

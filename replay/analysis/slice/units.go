@@ -60,7 +60,7 @@ func (t *tracer) Unit(id int, pc uint64, in []x86.Inst) {
 }
 
 // Ran implements x86.UnitTracer.
-func (t *tracer) Ran(id, n int, words []uint64) {
+func (t *tracer) Ran(id, n int, _ uint64, words []uint64) {
 	u, s := &t.units[id], t.s
 	if u.of == nil {
 		s.ids = append(s.ids, u.ids[:n]...)

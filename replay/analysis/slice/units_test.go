@@ -73,9 +73,9 @@ type testTracing struct {
 	ran uint64
 }
 
-func (x *testTracing) Ran(id, n int, words []uint64) {
+func (x *testTracing) Ran(id, n int, before uint64, words []uint64) {
 	x.ran += uint64(n)
-	x.tracer.Ran(id, n, words)
+	x.tracer.Ran(id, n, before, words)
 }
 
 // tracingOf returns a tracing of a recording by the engines of maker, or those of tests; isPlain: by the interpreter.

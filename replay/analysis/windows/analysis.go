@@ -41,7 +41,7 @@ func newAnalysis(o *Options, r *room) *analysis {
 func (x *analysis) begin(_ *observe.View, goesOn bool) *observe.Observer {
 	x.table.begin(goesOn)
 	x.report.Intervals++
-	return &observe.Observer{AllAccesses: true, Access: x.access, Applied: x.event}
+	return &observe.Observer{Accesses: x.accesses, Applied: x.event}
 }
 
 // end implements follower.
@@ -64,14 +64,17 @@ func (x *analysis) at(n uint64) error {
 	return nil
 }
 
-// access counts an access by an instruction, v being behind it. In the midst of a REP string instruction it has not
-// retired yet.
-func (x *analysis) access(v *observe.View, a *observe.Access) {
-	c := v.CPU()
-	n := c.Retired
-	if c.RepIter == 0 && n > 0 {
-		n--
+// accesses counts accesses by instructions.
+func (x *analysis) accesses(v *observe.View, list []observe.PastAccess) {
+	for i := range list {
+		if err := x.access(v, &list[i]); err != nil {
+			v.Stop(err)
+			return
+		}
 	}
+}
+
+func (x *analysis) access(v *observe.View, a *observe.PastAccess) error {
 	size, do := uint64(a.Size), x.read
 	if a.Store {
 		x.report.Writes++
@@ -81,13 +84,10 @@ func (x *analysis) access(v *observe.View, a *observe.Access) {
 		x.report.Reads++
 		x.report.ReadBytes += size
 	}
-	err := x.at(n)
-	if err == nil {
-		err = x.table.each(v, a.Addr, size, do)
+	if err := x.at(a.Instr); err != nil {
+		return err
 	}
-	if err != nil {
-		v.Stop(err)
-	}
+	return x.table.each(v, a.Addr, size, do)
 }
 
 // read counts a read of n bytes of a page.

@@ -193,17 +193,19 @@ func (e *Engine) drain(c *x86.CPU) {
 	if l == nil {
 		return
 	}
-	runs := l.runs[:0]
+	runs, before := l.runs[:0], c.Retired
 	for at := l.next(c); at > 0; {
 		at--
 		run := l.words[at]
 		u, n := l.units[run/(maxUnit+1)], int(run%(maxUnit+1))
 		at -= int(u.at[n])
+		before -= uint64(n)
 		runs = append(runs, tracedRun{u, n, at})
 	}
 	for i := len(runs) - 1; i >= 0; i-- {
 		r := &runs[i]
-		l.to.Units.Ran(r.unit.id, r.n, l.words[r.first:][:r.unit.at[r.n]])
+		l.to.Units.Ran(r.unit.id, r.n, before, l.words[r.first:][:r.unit.at[r.n]])
+		before += uint64(r.n)
 	}
 	l.runs = runs
 	c.Host[wordLog] = l.begin

@@ -75,7 +75,7 @@ func (t *testTrace) Unit(id int, pc uint64, in []x86.Inst) {
 	t.units = append(t.units[:id], u)
 }
 
-func (t *testTrace) Ran(id, n int, words []uint64) {
+func (t *testTrace) Ran(id, n int, before uint64, words []uint64) {
 	t.ran += n
 	for _, x := range t.units[id][:n] {
 		t.note(x.pc, words[:x.words])
