@@ -45,6 +45,12 @@ func (b bus) Fetch(a uint64, p []byte) (int, x86.Fault) {
 	return n, fault(f)
 }
 
+// Peek implements x86.PeekBus.
+func (b bus) Peek(a uint64, p []byte) int {
+	n, _ := b.s.Peek(a, p)
+	return n
+}
+
 // FlushesCode: a store to a page of code flushes it by Space.OnFlush.
 func (b bus) FlushesCode() {}
 

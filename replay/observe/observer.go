@@ -37,14 +37,15 @@ type Observer struct {
 	Ranges      []mem.Watch
 	AllAccesses bool
 	Access      func(v *View, a *Access)
-	NoData      bool // Access has no Data and no Old, and takes less time by that
+	NoData      bool // accesses have no bytes, and take less time by that
 	// Later has AllAccesses, or Accesses, begin where a callback calls View.TellAccesses, Start at the earliest. Until then the program is executed as fast as
 	// if nobody asked for them, and Access is called for Ranges and Marks. Beside Instr or Run it has no effect.
 	Later bool
 
 	// Accesses is called with all accesses to memory that instructions make, in their order and many at once: some time behind them, and before
 	// anything else is told. v is where the machine has come to; see View.At. Generated code executes the program: that costs a part of
-	// what AllAccesses does, which it does not go together with, nor with Instr and Run. It begins as Later says. The list is valid until Accesses returns.
+	// what AllAccesses does, which it does not go together with, nor with Instr and Run. It begins as Later says. The list is valid until Accesses returns,
+	// View.Bytes has the bytes of its accesses.
 	Accesses func(v *View, list []PastAccess)
 	Revisits bool // Accesses may call View.At: that costs a snapshot now and then
 
@@ -153,6 +154,7 @@ type View struct {
 	// tellAccesses and at are those methods.
 	tellAccesses func()
 	at           func(*PastAccess) (*View, error)
+	past         *past
 }
 
 // Machine returns the machine, which is at the moment that is told of.
@@ -194,6 +196,15 @@ func (v *View) ReadMemory(addr uint64, b []byte) int {
 // At returns what there was to see behind an access of the list that Observer.Accesses is called with: it executes up to there once more,
 // for up to a tenth of a second. It is valid until the next call, or Accesses returns. Errors: those of replay.Machine.Run.
 func (v *View) At(a *PastAccess) (*View, error) { return v.at(a) }
+
+// Bytes returns the bytes that an access of the list that Observer.Accesses is called with has loaded or stored, and those that a store has replaced; nil with
+// Observer.NoData. They are valid until the next call, or Accesses returns.
+func (v *View) Bytes(a *PastAccess) (data, old []byte) {
+	if v.past == nil || v.past.noData {
+		return nil, nil
+	}
+	return v.past.bytesOf(a)
+}
 
 // TellAccesses has Observer.AllAccesses or Observer.Accesses begin, which Observer.Later has put off.
 // Preconditions: the callback is Start, Event or Applied.

@@ -1,7 +1,7 @@
 package observe
 
 import (
-	"slices"
+	"encoding/binary"
 
 	"vplay/replay"
 	"vplay/replay/analysis/dataflow"
@@ -20,6 +20,7 @@ type PastAccess struct {
 	Step  uint32 // the iteration, from 0
 	Size  uint16 // bytes
 	Store bool
+	at    uint32 // in past.data: what was there before, and for a store behind that what there was then
 }
 
 const (
@@ -34,7 +35,9 @@ const (
 type plan struct {
 	how      uint8
 	accesses []planned
-	words    []x86.Word // addresses
+	words    []x86.Word // addresses; then, but for byIterations, the stack pointer, and the bytes of accesses
+	ops      int        // how many addresses
+	stores   bool       // there are words of kind WordAfter
 }
 
 // The ways to find accesses.
@@ -47,22 +50,19 @@ const (
 // planned is an access of an instruction.
 type planned struct {
 	word  uint8 // of plan.words
+	data  uint8 // in plan.words: the first of those that have its bytes
 	size  uint8
 	store bool
 }
 
 // planOf makes the plan of in. The accesses of an instruction are its loads and then its stores.
-func planOf(pc uint64, in *x86.Inst) *plan {
+func planOf(pc uint64, in *x86.Inst, noData bool) *plan {
 	k := dataflow.Compile(pc, in, false)
 	switch {
-	case k.Spied:
+	case k.Spied || k.Repeats && !noData:
 		return &plan{how: byWatching}
 	case k.Transfer == x86.Return:
 		k.Decides.Loads = []int8{0}
-	}
-	p := &plan{}
-	if k.Repeats {
-		p.how = byIterations
 	}
 	var loads, stores uint8 // bits by index of k.Ops
 	for _, f := range k.Flows {
@@ -72,14 +72,28 @@ func planOf(pc uint64, in *x86.Inst) *plan {
 		}
 	}
 	loads |= bitsOf(k.Decides.Loads)
+	p := &plan{}
 	if loads|stores == 0 {
 		return p
 	}
 	for _, o := range k.Ops {
 		p.words = append(p.words, o.Word())
 	}
-	p.add(k.Ops, loads, false)
-	p.add(k.Ops, stores, true)
+	p.ops = len(p.words)
+	if k.Repeats {
+		p.how = byIterations
+	} else {
+		p.words = append(p.words, x86.Word{Reg: x86.RSP})
+	}
+	data := make([]uint8, len(k.Ops))
+	for i, o := range k.Ops {
+		if bit := uint8(1) << i; !noData && (loads|stores)&bit != 0 {
+			data[i] = uint8(len(p.words))
+			p.addData(o, stores&bit != 0, k.Transfer == x86.Call)
+		}
+	}
+	p.add(k.Ops, data, loads, false)
+	p.add(k.Ops, data, stores, true)
 	return p
 }
 
@@ -91,20 +105,48 @@ func bitsOf(list []int8) (bits uint8) {
 }
 
 // add adds the accesses to the operands that bits says.
-func (p *plan) add(ops []dataflow.Operand, bits uint8, store bool) {
+func (p *plan) add(ops []dataflow.Operand, data []uint8, bits uint8, store bool) {
 	for i, o := range ops {
 		if bits>>i&1 != 0 {
-			p.accesses = append(p.accesses, planned{uint8(i), o.Size, store})
+			p.accesses = append(p.accesses, planned{uint8(i), data[i], o.Size, store})
 		}
+	}
+}
+
+// addData adds the words that have the bytes of operand o: what is there before, and with store what is there behind. A call stores
+// the address of what follows it.
+func (p *plan) addData(o dataflow.Operand, store, isCall bool) {
+	p.parts(o, x86.WordBefore)
+	switch {
+	case !store:
+	case isCall:
+		p.words = append(p.words, x86.Word{Kind: x86.WordNext})
+	default:
+		p.stores = true
+		p.parts(o, x86.WordAfter)
+	}
+}
+
+// parts adds the words for the bytes of o, whose sizes are powers of two.
+func (p *plan) parts(o dataflow.Operand, kind x86.WordKind) {
+	for off := uint8(0); off < o.Size; {
+		w := o.Word()
+		w.Kind, w.Off, w.Size = kind, off, 8
+		for w.Size > o.Size-off {
+			w.Size /= 2
+		}
+		p.words = append(p.words, w)
+		off += w.Size
 	}
 }
 
 // pastUnit is what is known of a unit of generated code.
 type pastUnit struct {
-	list []PastAccess // as they are but for Addr, SP, and Instr, which counts from the unit's first instruction
-	addr []uint16     // the word of each that has the address
-	sp   []uint16     // and the stack pointer
-	upTo []uint16     // how many of them the first instructions have
+	// list are the accesses as they are but for Addr, SP, and Instr, which counts from the unit's first instruction, and at, which counts words.
+	list []PastAccess
+	addr []uint16 // the word of each that has the address
+	sp   []uint16 // and the stack pointer
+	upTo []uint16 // how many of them the first instructions have
 }
 
 // knownPlan is the plan of an instruction that was met at an address.
@@ -121,22 +163,27 @@ type past struct {
 	plans  []*plan // by the tags of instructions, from 1
 	units  []pastUnit
 	list   []PastAccess // not told yet
+	data   []uint64     // their bytes
+	bytes  []byte       // in bytesOf
+	noData bool
 
 	// Of the instruction that is executed by the interpreter.
 	plan    *plan
-	of      PastAccess    // what its accesses have in common
-	from    int           // the first of them
-	pending bool          // executed is to be called behind it
-	were    [3]uint64     // RCX, RSI, RDI
-	log     x86.AccessLog // of one that is watched
+	dataAt  int                  // the first of its bytes
+	stored  [x86.MaxWords]uint64 // where its words of kind WordAfter are
+	of      PastAccess           // what its accesses have in common
+	from    int                  // the first of them
+	pending bool                 // executed is to be called behind it
+	were    [3]uint64            // RCX, RSI, RDI
+	log     x86.AccessLog        // of one that is watched
 }
 
 // tracePast has all accesses told to Observer.Accesses.
 func (w *worker) tracePast() {
-	t := &past{w: w, known: map[uint64]knownPlan{}, plans: make([]*plan, 1)}
-	t.log = x86.AccessLog{NoData: true, Tell: t.watched}
+	t := &past{w: w, known: map[uint64]knownPlan{}, plans: make([]*plan, 1), noData: w.ob.NoData}
+	t.log = x86.AccessLog{NoData: t.noData, Tell: t.watched}
 	t.engine = x86.TraceEngine{Before: t.before, Pending: &t.pending, After: t.executed, Units: t}
-	w.past = t
+	w.past, w.live.past = t, t
 	c := w.m.CPU
 	c.OnInst = func(in *x86.Inst) { t.before(c, in, nil) }
 	c.AfterInst = func(in *x86.Inst, e x86.Exit) {
@@ -155,7 +202,7 @@ func (t *past) planAt(pc uint64, in *x86.Inst) *plan {
 	if len(t.known) >= maxKnown {
 		clear(t.known)
 	}
-	p := planOf(pc, in)
+	p := planOf(pc, in, t.noData)
 	t.known[pc] = knownPlan{*in, p}
 	return p
 }
@@ -172,14 +219,11 @@ func (t *past) before(c *x86.CPU, in *x86.Inst, tag *uint32) {
 		*tag = uint32(len(t.plans))
 		t.plans = append(t.plans, p)
 	}
-	t.plan, t.from, t.pending = p, len(t.list), p.how != byOperands
+	t.plan, t.from, t.dataAt, t.pending = p, len(t.list), len(t.data), p.how != byOperands || p.stores
 	t.of = PastAccess{PC: c.RIP, SP: c.R[x86.RSP], Instr: c.Retired, Step: uint32(c.RepIter)}
 	switch p.how {
 	case byOperands:
-		for i := range p.accesses {
-			a := &p.accesses[i]
-			t.add(a, p.words[a.word].Of(c, in))
-		}
+		t.operands(c, in)
 	case byIterations:
 		t.were = [3]uint64{c.R[x86.RCX], c.R[x86.RSI], c.R[x86.RDI]}
 	case byWatching:
@@ -187,9 +231,27 @@ func (t *past) before(c *x86.CPU, in *x86.Inst, tag *uint32) {
 	}
 }
 
+// operands adds the accesses of the instruction that c is about to execute, and what they have of bytes by now.
+func (t *past) operands(c *x86.CPU, in *x86.Inst) {
+	p := t.plan
+	for i := range p.accesses {
+		a := &p.accesses[i]
+		t.add(a, p.words[a.word].Of(c, in))
+	}
+	if len(p.words) <= p.ops+1 {
+		return
+	}
+	for i, w := range p.words {
+		if t.data = append(t.data, w.Of(c, in)); w.Kind == x86.WordAfter {
+			t.stored[i] = w.Address(c, in)
+		}
+	}
+}
+
 // add adds an access of the instruction.
 func (t *past) add(a *planned, addr uint64) {
 	x := t.of
+	x.at = uint32(t.dataAt + int(a.data))
 	x.Addr, x.Size, x.Store = addr, uint16(a.size), a.store
 	t.list = append(t.list, x)
 }
@@ -198,8 +260,22 @@ func (t *past) add(a *planned, addr uint64) {
 func (t *past) watched(list []x86.LoggedAccess) {
 	for i := range list {
 		l, x := &list[i], t.of
-		x.Addr, x.Size, x.Store, x.Step = l.Addr, uint16(l.Size), l.Store, uint32(l.Iteration)
+		x.Addr, x.Size, x.Store, x.Step, x.at = l.Addr, uint16(l.Size), l.Store, uint32(l.Iteration), uint32(len(t.data))
 		t.list = append(t.list, x)
+		data, old := t.log.Bytes(l)
+		t.addBytes(old)
+		t.addBytes(data)
+	}
+}
+
+// addBytes adds bytes as the words of operands have them.
+func (t *past) addBytes(b []byte) {
+	for len(b) > 0 {
+		n := min(8, len(b))
+		var w [8]byte
+		copy(w[:], b[:n])
+		t.data = append(t.data, binary.LittleEndian.Uint64(w[:]))
+		b = b[n:]
 	}
 }
 
@@ -213,12 +289,19 @@ func (t *past) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 	case x86.ExitNone, x86.ExitSyscall, x86.ExitRDTSC, x86.ExitRDTSCP, x86.ExitCPUID, x86.ExitRandom:
 	default:
 		if c.RepIter == uint64(t.of.Step) || c.RepIter == 0 { // it has done nothing
-			t.list = t.list[:t.from]
+			t.list, t.data = t.list[:t.from], t.data[:t.dataAt]
 			return
 		}
 	}
-	if t.plan.how == byIterations {
+	switch {
+	case t.plan.how == byIterations:
 		t.iterations(c, in)
+	case t.plan.stores:
+		for i, w := range t.plan.words {
+			if w.Kind == x86.WordAfter {
+				t.data[t.dataAt+i] = c.PeekWord(t.stored[i], w.Size)
+			}
+		}
 	}
 }
 
@@ -251,16 +334,10 @@ func (t *past) iterations(c *x86.CPU, in *x86.Inst) {
 	}
 }
 
-// Words implements x86.UnitTracer: the addresses, and the stack pointer.
+// Words implements x86.UnitTracer.
 func (t *past) Words(pc uint64, in *x86.Inst) (list []x86.Word, ok bool) {
 	p := t.planAt(pc, in)
-	if p.how != byOperands || len(p.words) >= x86.MaxWords {
-		return nil, false
-	}
-	if len(p.words) == 0 {
-		return nil, true
-	}
-	return append(slices.Clip(p.words), x86.Word{Reg: x86.RSP}), true
+	return p.words, p.how == byOperands && len(p.words) <= x86.MaxWords
 }
 
 // Unit implements x86.UnitTracer.
@@ -270,13 +347,11 @@ func (t *past) Unit(id int, pc uint64, in []x86.Inst) {
 	for i := range in {
 		p := t.planAt(pc, &in[i])
 		for _, a := range p.accesses {
-			u.list = append(u.list, PastAccess{PC: pc, Instr: uint64(i), Size: uint16(a.size), Store: a.store})
+			u.list = append(u.list, PastAccess{PC: pc, Instr: uint64(i), Size: uint16(a.size), Store: a.store, at: uint32(words + int(a.data))})
 			u.addr = append(u.addr, uint16(words+int(a.word)))
-			u.sp = append(u.sp, uint16(words+len(p.words)))
+			u.sp = append(u.sp, uint16(words+p.ops))
 		}
-		if len(p.words) > 0 {
-			words += len(p.words) + 1
-		}
+		words += len(p.words)
 		u.upTo[i+1] = uint16(len(u.list))
 		pc += uint64(in[i].Len)
 	}
@@ -290,13 +365,17 @@ func (t *past) Ran(id, n int, before uint64, words []uint64) {
 	}
 	u := &t.units[id]
 	m := u.upTo[n]
-	addr, sp, begin := u.addr[:m], u.sp[:m], len(t.list)
+	addr, sp, begin, at := u.addr[:m], u.sp[:m], len(t.list), uint32(len(t.data))
+	if !t.noData {
+		t.data = append(t.data, words...)
+	}
 	t.list = append(t.list, u.list[:m]...)
 	list := t.list[begin:]
 	for i := range list {
 		x := &list[i]
 		x.Addr, x.SP = words[addr[i]], words[sp[i]]
 		x.Instr += before
+		x.at += at
 	}
 }
 
@@ -305,7 +384,27 @@ func (t *past) tell() {
 	if len(t.list) > 0 && t.w.ended == nil {
 		t.w.ob.Accesses(&t.w.live, t.list)
 	}
-	t.list = t.list[:0]
+	t.list, t.data = t.list[:0], t.data[:0]
+}
+
+// bytesOf returns the bytes of a, and those that a store has replaced, in room of its own.
+func (t *past) bytesOf(a *PastAccess) (data, old []byte) {
+	n := int(a.Size)
+	words := (n + 7) / 8
+	if cap(t.bytes) < 16*words {
+		t.bytes = make([]byte, 16*words)
+	}
+	b := t.bytes[:16*words]
+	read := func(to []byte, at int) []byte {
+		for i := range words {
+			binary.LittleEndian.PutUint64(to[8*i:], t.data[at+i])
+		}
+		return to[:n:n]
+	}
+	if !a.Store {
+		return read(b, int(a.at)), nil
+	}
+	return read(b[8*words:], int(a.at)+words), read(b, int(a.at))
 }
 
 // tellPast tells the accesses that were made and not told yet.

@@ -1,5 +1,7 @@
 package x86
 
+import "encoding/binary"
+
 // Execution that tells of each instruction, for owners who observe a program. It is several
 // times slower than the loop of run_gen.go, and executes the same handlers.
 
@@ -30,20 +32,65 @@ type UnitTracer interface {
 }
 
 // MaxWords bounds the words of an instruction.
-const MaxWords = 4
+const MaxWords = 10
 
-// Word is a number that a trace has of an instruction, as it is before it is executed.
+// Word is a number that a trace has of an instruction.
 type Word struct {
-	Reg uint8 // a general register, or NoReg: the address of the memory operand
-	Add int32 // to a register
+	Reg  uint8 // a general register, or NoReg: the address of the memory operand
+	Add  int32 // to a register
+	Kind WordKind
+	// Off and Size are of WordBefore and WordAfter: up to 8 bytes of a memory operand, from so many behind its beginning.
+	Off, Size uint8
 }
 
-// Of returns the word of in, which c is about to execute.
+// WordKind says what a Word is.
+type WordKind uint8
+
+// The kinds of words.
+const (
+	WordAddress WordKind = iota // the address, or what is in the register
+	WordNext                    // the address of what follows the instruction in memory
+	WordBefore                  // what is in memory before the instruction is executed
+	WordAfter                   // and behind it. No instruction that ends a unit has one
+)
+
+// Of returns the word of in, which c is about to execute: of WordAfter what there is before.
 func (w Word) Of(c *CPU, in *Inst) uint64 {
-	if w.Reg == NoReg {
-		return c.Address(in)
+	switch w.Kind {
+	case WordNext:
+		return c.RIP + uint64(in.Len)
+	case WordBefore, WordAfter:
+		return c.PeekWord(w.Address(c, in), w.Size)
+	case WordAddress:
 	}
-	return c.R[w.Reg] + uint64(int64(w.Add))
+	return w.Address(c, in)
+}
+
+// Address returns where the bytes are that the word is about.
+func (w Word) Address(c *CPU, in *Inst) uint64 {
+	if w.Reg == NoReg {
+		return c.Address(in) + uint64(w.Off)
+	}
+	return c.R[w.Reg] + uint64(int64(w.Add)) + uint64(w.Off)
+}
+
+// PeekBus is a Bus that can be asked what is in memory without an access.
+type PeekBus interface {
+	Bus
+	// Peek copies the readable prefix of the bytes at addr and returns how many there are. Nothing changes by that.
+	Peek(addr uint64, b []byte) int
+}
+
+// PeekWord returns the n bytes at a, 8 at most, as a number; 0 where not all can be read without an access.
+func (c *CPU) PeekWord(a uint64, n uint8) uint64 {
+	var b [8]byte
+	e := &c.rtlb[a>>12&tlbMask]
+	if off := a - e.base; off <= pageSize-uint64(n) {
+		copy(b[:n], e.page[off:])
+	} else if p, ok := c.Bus.(PeekBus); !ok || p.Peek(a, b[:n]) < int(n) {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b[:])
 }
 
 // UnitEngine is an engine that can tell of units.

@@ -62,8 +62,20 @@ func TestObserveFigures(t *testing.T) {
 	measure("branches", func(n *uint64) *observe.Observer {
 		return &observe.Observer{Branch: func(*observe.View, *observe.Branch) { *n++ }}
 	})
-	measure("accesses some time behind", func(n *uint64) *observe.Observer {
+	measure("accesses in lists without bytes", func(n *uint64) *observe.Observer {
+		return &observe.Observer{NoData: true, Accesses: func(_ *observe.View, list []observe.PastAccess) { *n += uint64(len(list)) }}
+	})
+	measure("accesses in lists", func(n *uint64) *observe.Observer {
 		return &observe.Observer{Accesses: func(_ *observe.View, list []observe.PastAccess) { *n += uint64(len(list)) }}
+	})
+	measure("accesses in lists, bytes looked at", func(n *uint64) *observe.Observer {
+		return &observe.Observer{Accesses: func(v *observe.View, list []observe.PastAccess) {
+			for i := range list {
+				if data, _ := v.Bytes(&list[i]); len(data) > 0 {
+					*n++
+				}
+			}
+		}}
 	})
 	measure("accesses without bytes", func(n *uint64) *observe.Observer {
 		return &observe.Observer{AllAccesses: true, NoData: true, Access: func(*observe.View, *observe.Access) { *n++ }}

@@ -17,7 +17,7 @@ import (
 
 var (
 	pastRecordings = flag.String("past-recordings", "", "recordings that TestPastAccesses takes as well, a pattern")
-	pastLength     = flag.Int("past-length", 2_000_000, "how many accesses of each interval it compares at most")
+	pastLength     = flag.Int("past-length", 300_000, "how many accesses of each interval it compares at most")
 )
 
 // TestPastAccesses compares what Observer.Accesses is told some time behind the accesses, by generated code and by the interpreter, with each
@@ -48,24 +48,36 @@ func TestPastAccesses(t *testing.T) {
 		for _, iv := range s.Rec.Intervals() {
 			want := accessesOf(t, s, iv.ID)
 			made := s.Engine
-			comparePast(t, file, s, iv.ID, want)
-			s.Engine = nil
-			comparePast(t, file, s, iv.ID, want)
-			s.Engine = made
+			for _, noData := range []bool{false, true} {
+				comparePast(t, file, s, iv.ID, want, noData)
+				s.Engine = nil
+				comparePast(t, file, s, iv.ID, want, noData)
+				s.Engine = made
+			}
 		}
 	}
 }
 
+// pastAccess is an access as both ways of observing tell it.
+type pastAccess struct {
+	pc, addr, sp, instr uint64
+	size                int
+	store               bool
+	data, old           string
+}
+
 // accessesOf returns the accesses of an interval, each told at its instruction.
-func accessesOf(t *testing.T, s *replay.Session, id uint32) (list []observe.PastAccess) {
+func accessesOf(t *testing.T, s *replay.Session, id uint32) (list []pastAccess) {
 	t.Helper()
 	var sp, retired uint64
 	observeInterval(t, s, id, &observe.Observer{
-		AllAccesses: true, NoData: true,
-		Instr: func(v *observe.View, _ *x86.Inst) { sp, retired = v.CPU().R[x86.RSP], v.CPU().Retired },
+		AllAccesses: true,
+		Instr:       func(v *observe.View, _ *x86.Inst) { sp, retired = v.CPU().R[x86.RSP], v.CPU().Retired },
 		Access: func(v *observe.View, a *observe.Access) {
-			if len(list) < *pastLength {
-				list = append(list, observe.PastAccess{PC: a.PC, Addr: a.Addr, SP: sp, Instr: retired, Size: uint16(a.Size), Store: a.Store})
+			if len(list) == *pastLength {
+				v.Stop(nil)
+			} else {
+				list = append(list, pastAccess{a.PC, a.Addr, sp, retired, a.Size, a.Store, string(a.Data), string(a.Old)})
 			}
 		},
 	})
@@ -73,42 +85,48 @@ func accessesOf(t *testing.T, s *replay.Session, id uint32) (list []observe.Past
 }
 
 // comparePast holds what Observer.Accesses is told of an interval to want.
-func comparePast(t *testing.T, file string, s *replay.Session, id uint32, want []observe.PastAccess) {
+func comparePast(t *testing.T, file string, s *replay.Session, id uint32, want []pastAccess, noData bool) {
 	t.Helper()
 	at, calls := 0, 0
 	events := uint64(0)
 	observeInterval(t, s, id, &observe.Observer{
-		Revisits: true,
-		Accesses: func(v *observe.View, list []observe.PastAccess) {
+		Revisits: true, NoData: noData,
+		Accesses: func(v *observe.View, told []observe.PastAccess) {
 			if calls++; calls%50 == 1 {
-				for _, i := range []int{len(list) / 2, len(list) / 3} {
-					checkPast(t, v, &list[i])
+				for _, i := range []int{len(told) / 2, len(told) / 3} {
+					checkPast(t, v, &told[i])
 				}
 			}
 			now := v.CPU().Retired
-			for i := range list {
-				if x := &list[i]; x.Instr < events || x.Instr > now {
+			var list []pastAccess
+			for i := range told {
+				x := &told[i]
+				if x.Instr < events || x.Instr > now {
 					t.Errorf("%s, interval %d: told at %d: %+v, behind an event at %d", file, id, now, *x, events)
 					v.Stop(nil)
 					return
 				}
-			}
-			list = slices.Clone(list)
-			for i := range list {
-				list[i].Step = 0
+				data, old := v.Bytes(x)
+				list = append(list, pastAccess{x.PC, x.Addr, x.SP, x.Instr, int(x.Size), x.Store, string(data), string(old)})
 			}
 			n := min(len(list), *pastLength-at, len(want)-at)
 			wanted := slices.Clone(want[at : at+n])
 			sortWithin(list[:n])
 			sortWithin(wanted)
 			for i, x := range list[:n] {
+				if noData {
+					wanted[i].data, wanted[i].old = "", ""
+				}
 				if x != wanted[i] {
 					t.Errorf("%s, interval %d, access %d: %+v, want %+v", file, id, at+i, x, wanted[i])
 					v.Stop(nil)
 					return
 				}
 			}
-			if at += n; at < *pastLength && n < len(list) {
+			switch at += n; {
+			case at == *pastLength:
+				v.Stop(nil)
+			case n < len(list):
 				t.Errorf("%s, interval %d: more than %d accesses: %+v", file, id, at, list[n])
 				v.Stop(nil)
 			}
@@ -143,18 +161,18 @@ func checkPast(t *testing.T, v *observe.View, a *observe.PastAccess) {
 }
 
 // sortWithin sorts the accesses of each instruction: a comparison of two operands may load them in any order.
-func sortWithin(list []observe.PastAccess) {
-	slices.SortStableFunc(list, func(a, b observe.PastAccess) int {
+func sortWithin(list []pastAccess) {
+	slices.SortStableFunc(list, func(a, b pastAccess) int {
 		switch {
-		case a.Instr != b.Instr:
-			return int(a.Instr) - int(b.Instr)
-		case a.Addr != b.Addr:
-			if a.Addr < b.Addr {
+		case a.instr != b.instr:
+			return int(a.instr) - int(b.instr)
+		case a.addr != b.addr:
+			if a.addr < b.addr {
 				return -1
 			}
 			return 1
-		case a.Store != b.Store:
-			if b.Store {
+		case a.store != b.store:
+			if b.store {
 				return -1
 			}
 			return 1

@@ -211,7 +211,7 @@ func (x *races) observe(ob *observe.Observer) {
 	access, applied, mapped, start := ob.Access, ob.Applied, ob.Mapped, ob.Start
 	ob.Later = true
 	if h := &x.r.hooks; access == nil && h.uninit == nil && h.ranges == nil && h.heap == nil {
-		ob.Revisits, ob.Accesses = true, x.accessedAll
+		ob.Revisits, ob.NoData, ob.Accesses = true, true, x.accessedAll
 	} else {
 		ob.AllAccesses, ob.NoData = true, access == nil && h.uninit == nil
 		ob.Access = func(v *observe.View, a *observe.Access) {

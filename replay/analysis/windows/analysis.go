@@ -41,7 +41,7 @@ func newAnalysis(o *Options, r *room) *analysis {
 func (x *analysis) begin(_ *observe.View, goesOn bool) *observe.Observer {
 	x.table.begin(goesOn)
 	x.report.Intervals++
-	return &observe.Observer{Accesses: x.accesses, Applied: x.event}
+	return &observe.Observer{Accesses: x.accesses, NoData: true, Applied: x.event}
 }
 
 // end implements follower.

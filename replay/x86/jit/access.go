@@ -50,7 +50,7 @@ func (t *translator) operand(n, via uint8) uint8 {
 // overwrites says that register r gets another value.
 func (t *translator) overwrites(r uint8) {
 	if r == address {
-		t.holds = noAnchor
+		t.holds, t.isPlaced = noAnchor, false
 	}
 }
 
@@ -68,6 +68,7 @@ func (t *translator) access(size uint8, store bool) {
 		t.mem(opAdd, address, at(rsp, t.layout.GSBase))
 	}
 	t.check(size, store)
+	t.placed(false)
 }
 
 // hasRORX says that the host has RORX.

@@ -64,6 +64,15 @@ func (b *movingBus) Write(a uint64, p []byte) x86.Fault {
 	return b.access(a, len(p), x86.Store, func(to []byte) { p = p[copy(to, p):] })
 }
 
+// Peek implements x86.PeekBus for a byte.
+func (b *movingBus) Peek(a uint64, p []byte) int {
+	if b.Probe(a, 1, x86.Load).Kind != x86.FaultNone {
+		return 0
+	}
+	p[0] = b.pages[(a-dataAt)/pageSize][a%pageSize]
+	return 1
+}
+
 // newPage returns a page, which Go aligns as it does all objects of this size.
 func newPage() *[pageSize]byte { return new([pageSize]byte) }
 

@@ -18,6 +18,7 @@ func (t *translator) below() {
 	t.save()
 	t.mem(opLea, address, at(stackPointer, -8))
 	t.check(8, true)
+	t.placed(true)
 }
 
 // top makes place the 8 bytes at base, for a load.
@@ -28,6 +29,7 @@ func (t *translator) top(base uint8) {
 	t.save()
 	t.move(address, base)
 	t.check(8, false)
+	t.placed(true)
 }
 
 // moveStack adds n to the stack pointer.

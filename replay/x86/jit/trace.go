@@ -111,6 +111,11 @@ func (t *translator) logWords() {
 	for k, w := range t.trace.of(t.i) {
 		r := uint8(address)
 		switch {
+		case w.Kind == x86.WordBefore, w.Kind == x86.WordAfter:
+			continue // logMemory does
+		case w.Kind == x86.WordNext:
+			t.overwrites(address)
+			t.load64(address, t.next())
 		case w.Reg == x86.NoReg:
 			t.effective(address)
 			if seg := t.in.Seg; seg == x86.FS || seg == x86.GS {
@@ -131,6 +136,58 @@ func (t *translator) logWords() {
 		t.mem(opMovTo, r, slot(first+k))
 	}
 }
+
+// placed is called where place is what is at the memory operand, or with isStack the stack's top: words of what is there are stored. Flags stay.
+func (t *translator) placed(isStack bool) {
+	if t.e.log != nil {
+		t.isPlaced, t.isStack = true, isStack
+		t.logMemory(x86.WordBefore, isStack)
+	}
+}
+
+// logAfter stores the words of what the instruction has stored, where place is still what it was. A unit that lacks a word must not be used.
+func (t *translator) logAfter() {
+	if t.e.log == nil {
+		return
+	}
+	memory := 0
+	for _, w := range t.trace.of(t.i) {
+		if w.Kind == x86.WordBefore || w.Kind == x86.WordAfter {
+			memory++
+		}
+	}
+	if t.isPlaced && !t.ended {
+		t.logMemory(x86.WordAfter, t.isStack)
+	}
+	t.bad = t.bad || t.logged != memory
+	t.isPlaced, t.logged = false, 0
+}
+
+// logMemory stores the words of a kind.
+func (t *translator) logMemory(kind x86.WordKind, isStack bool) {
+	first, isSpilled := int(t.trace.at[t.i]), false
+	for k, w := range t.trace.of(t.i) {
+		if w.Kind != kind || (w.Reg != x86.NoReg) != isStack {
+			continue
+		}
+		if !isSpilled {
+			t.mem(opMovTo, rcx, t.word(wordSpill1))
+			t.mem(opMov, scratch, t.word(wordLog))
+			isSpilled = true
+		}
+		from := t.place
+		from.disp += int32(w.Off)
+		t.logged++
+		t.mem(loadOf[w.Size], rcx, from)
+		t.mem(opMovTo, rcx, slot(first+k))
+	}
+	if isSpilled {
+		t.mem(opMov, rcx, t.word(wordSpill1))
+	}
+}
+
+// loadOf are the instructions that load so many bytes, and make the rest of a register 0.
+var loadOf = [9]opcode{1: {op: 0xb6, opmap: 1}, 2: {op: 0xb7, opmap: 1}, 4: opMov32, 8: opMov}
 
 // logRun stores that the first n instructions of the unit were executed, and what they have of words stays. Flags and
 // address stay.
@@ -159,14 +216,22 @@ func (e *Engine) executeIn(c *x86.CPU, u *unit, i int) (x86.Exit, bool) {
 	if l == nil {
 		return c.Execute(in)
 	}
-	at := l.next(c) + int(u.trace.at[i])
-	for k, w := range u.trace.of(i) {
-		l.words[at+k] = w.Of(c, in)
+	at, words := l.next(c)+int(u.trace.at[i]), u.trace.of(i)
+	var stored [x86.MaxWords]uint64 // where the words of kind WordAfter are
+	for k, w := range words {
+		if l.words[at+k] = w.Of(c, in); w.Kind == x86.WordAfter {
+			stored[k] = w.Address(c, in)
+		}
 	}
 	on, after := c.OnInst, c.AfterInst
 	c.OnInst, c.AfterInst = nil, nil
 	x, goesOn := c.Execute(in)
 	c.OnInst, c.AfterInst = on, after
+	for k, w := range words {
+		if w.Kind == x86.WordAfter {
+			l.words[at+k] = c.PeekWord(stored[k], w.Size)
+		}
+	}
 	return x, goesOn
 }
 

@@ -57,8 +57,8 @@ func (t *testTrace) Words(_ uint64, in *x86.Inst) ([]x86.Word, bool) {
 	switch {
 	case in.Opc == 0xff && in.Flags&x86.InstMem == 0:
 		return nil, false
-	case in.Flags&x86.InstMem != 0:
-		return []x86.Word{{Reg: x86.NoReg}, {Reg: x86.R13, Add: -1 << 20}}, true
+	case in.Flags&x86.InstMem != 0 && x86.Rows()[in.Row].Mnemonic != "LEA":
+		return []x86.Word{{Reg: x86.NoReg}, {Reg: x86.R13, Add: -1 << 20}, {Reg: x86.NoReg, Kind: x86.WordBefore, Size: 1}}, true
 	case in.Size == 8:
 		return []x86.Word{{Reg: x86.RAX}, {Reg: x86.RSP, Add: -8}, {Reg: x86.R12}, {Reg: x86.RSI, Add: 1}}, true
 	}

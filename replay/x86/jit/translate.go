@@ -95,6 +95,10 @@ type translator struct {
 	trace   *tracedUnit
 	words   []x86.Word
 	wordsAt []uint16
+	// isPlaced says that address has not been overwritten since it was made place, isStack of what; logged is how many words of
+	// memory the instruction has.
+	isPlaced, isStack bool
+	logged            int
 }
 
 // coldSite is a site whose way out is still to be emitted.
@@ -167,6 +171,8 @@ func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, i
 		if !t.emitted(t.in) || !t.f.emit(t) {
 			t.leaveForHandler()
 			t.upper = 0
+		} else {
+			t.logAfter()
 		}
 		t.afterwards(lost)
 		for j := range t.sites[known:] {

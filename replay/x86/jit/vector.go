@@ -217,7 +217,7 @@ func (t *translator) aligned() {
 	t.save()
 	if d := t.place.disp; d&int32(n-1) != 0 {
 		t.mem(opLea, address, t.place)
-		t.overwrites(address)
+		t.holds = noAnchor
 		t.place = at(address, 0)
 	}
 	t.reg(opcode{op: 0xf6, rex: true}, 0, address) // test r15b, imm8
