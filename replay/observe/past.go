@@ -2,6 +2,9 @@ package observe
 
 import (
 	"encoding/binary"
+	"errors"
+	"math/bits"
+	"slices"
 
 	"vplay/replay"
 	"vplay/replay/analysis/dataflow"
@@ -58,8 +61,9 @@ type planned struct {
 // planOf makes the plan of in. The accesses of an instruction are its loads and then its stores.
 func planOf(pc uint64, in *x86.Inst, noData bool) *plan {
 	k := dataflow.Compile(pc, in, false)
+	isOdd := func(o dataflow.Operand) bool { return bits.OnesCount8(o.Size%8) > 1 } // its end is no word that can be loaded at once
 	switch {
-	case k.Spied || k.Repeats && !noData:
+	case k.Spied || !noData && (k.Repeats || slices.ContainsFunc(k.Ops, isOdd)):
 		return &plan{how: byWatching}
 	case k.Transfer == x86.Return:
 		k.Decides.Loads = []int8{0}
@@ -97,17 +101,17 @@ func planOf(pc uint64, in *x86.Inst, noData bool) *plan {
 	return p
 }
 
-func bitsOf(list []int8) (bits uint8) {
+func bitsOf(list []int8) (b uint8) {
 	for _, i := range list {
-		bits |= 1 << i
+		b |= 1 << i
 	}
-	return bits
+	return b
 }
 
-// add adds the accesses to the operands that bits says.
-func (p *plan) add(ops []dataflow.Operand, data []uint8, bits uint8, store bool) {
+// add adds the accesses to operands, by the bits of which.
+func (p *plan) add(ops []dataflow.Operand, data []uint8, which uint8, store bool) {
 	for i, o := range ops {
-		if bits>>i&1 != 0 {
+		if which>>i&1 != 0 {
 			p.accesses = append(p.accesses, planned{uint8(i), data[i], o.Size, store})
 		}
 	}
@@ -127,14 +131,11 @@ func (p *plan) addData(o dataflow.Operand, store, isCall bool) {
 	}
 }
 
-// parts adds the words for the bytes of o, whose sizes are powers of two.
+// parts adds the words for the bytes of o: eight each, and the rest.
 func (p *plan) parts(o dataflow.Operand, kind x86.WordKind) {
 	for off := uint8(0); off < o.Size; {
 		w := o.Word()
-		w.Kind, w.Off, w.Size = kind, off, 8
-		for w.Size > o.Size-off {
-			w.Size /= 2
-		}
+		w.Kind, w.Off, w.Size = kind, off, min(8, o.Size-off)
 		p.words = append(p.words, w)
 		off += w.Size
 	}
@@ -258,6 +259,9 @@ func (t *past) add(a *planned, addr uint64) {
 
 // watched is AccessLog.Tell.
 func (t *past) watched(list []x86.LoggedAccess) {
+	if len(t.list) >= maxPast {
+		t.tell()
+	}
 	for i := range list {
 		l, x := &list[i], t.of
 		x.Addr, x.Size, x.Store, x.Step, x.at = l.Addr, uint16(l.Size), l.Store, uint32(l.Iteration), uint32(len(t.data))
@@ -435,6 +439,9 @@ func (w *worker) releaseMark() {
 
 // at is View.At.
 func (w *worker) at(a *PastAccess) (*View, error) {
+	if w.mark == nil {
+		return nil, errors.New("observe: View.At without Observer.Revisits")
+	}
 	if w.back.m == nil {
 		w.back = View{m: w.s.Viewer(w.mark), stop: w.stop}
 	} else {
