@@ -206,7 +206,7 @@ func (x *races) clear(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Va
 	return starlark.None, nil
 }
 
-// observe has the detector told what it needs. Where nobody else wants accesses, it is told of them by the list, which takes a third of the time.
+// observe has the detector told what it needs. Where nobody else wants accesses, it is told of them by the list, which takes less time.
 func (x *races) observe(ob *observe.Observer) {
 	access, applied, mapped, start := ob.Access, ob.Applied, ob.Mapped, ob.Start
 	ob.Later = true
