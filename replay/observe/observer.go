@@ -151,10 +151,9 @@ type View struct {
 	// anew only behind that; event is the instruction count at which it has applied an event last.
 	runs  bool
 	event uint64
-	// tellAccesses and at are those methods.
+	// tellAccesses is View.TellAccesses.
 	tellAccesses func()
-	at           func(*PastAccess) (*View, error)
-	past         *past
+	past         *past // of Observer.Accesses
 }
 
 // Machine returns the machine, which is at the moment that is told of.
@@ -195,12 +194,14 @@ func (v *View) ReadMemory(addr uint64, b []byte) int {
 
 // At returns what there was to see behind an access of the list that Observer.Accesses is called with: it executes up to there once more,
 // for up to a tenth of a second. It is valid until the next call, or Accesses returns. Errors: those of replay.Machine.Run.
-func (v *View) At(a *PastAccess) (*View, error) { return v.at(a) }
+// Preconditions: v is what Accesses is called with.
+func (v *View) At(a *PastAccess) (*View, error) { return v.past.w.at(a) }
 
 // Bytes returns the bytes that an access of the list that Observer.Accesses is called with has loaded or stored, and those that a store has replaced; nil with
 // Observer.NoData. They are valid until the next call, or Accesses returns.
+// Preconditions: as At.
 func (v *View) Bytes(a *PastAccess) (data, old []byte) {
-	if v.past == nil || v.past.noData {
+	if v.past.noData {
 		return nil, nil
 	}
 	return v.past.bytesOf(a)

@@ -96,6 +96,9 @@ func planOf(pc uint64, in *x86.Inst, noData bool) *plan {
 			p.addData(o, stores&bit != 0, k.Transfer == x86.Call)
 		}
 	}
+	if len(p.words) > x86.MaxWords {
+		return &plan{how: byWatching}
+	}
 	p.add(k.Ops, data, loads, false)
 	p.add(k.Ops, data, stores, true)
 	return p
@@ -170,13 +173,14 @@ type past struct {
 
 	// Of the instruction that is executed by the interpreter.
 	plan    *plan
-	dataAt  int                  // the first of its bytes
-	stored  [x86.MaxWords]uint64 // where its words of kind WordAfter are
-	of      PastAccess           // what its accesses have in common
-	from    int                  // the first of them
-	pending bool                 // executed is to be called behind it
-	were    [3]uint64            // RCX, RSI, RDI
-	log     x86.AccessLog        // of one that is watched
+	dataAt  int        // the first of its bytes
+	of      PastAccess // what its accesses have in common
+	from    int        // the first of them
+	pending bool       // executed is to be called behind it
+	were    [3]uint64  // RCX, RSI, RDI
+	words   [x86.MaxWords]uint64
+	reader  x86.WordReader
+	log     x86.AccessLog // of one that is watched
 }
 
 // tracePast has all accesses told to Observer.Accesses.
@@ -210,9 +214,7 @@ func (t *past) planAt(pc uint64, in *x86.Inst) *plan {
 
 // before is called before each instruction that the interpreter executes.
 func (t *past) before(c *x86.CPU, in *x86.Inst, tag *uint32) {
-	if len(t.list) >= maxPast {
-		t.tell()
-	}
+	t.makeRoom()
 	var p *plan
 	if tag != nil && *tag != 0 {
 		p = t.plans[*tag]
@@ -235,17 +237,14 @@ func (t *past) before(c *x86.CPU, in *x86.Inst, tag *uint32) {
 // operands adds the accesses of the instruction that c is about to execute, and what they have of bytes by now.
 func (t *past) operands(c *x86.CPU, in *x86.Inst) {
 	p := t.plan
+	words := t.words[:len(p.words)]
+	t.reader.Before(c, in, p.words, words)
 	for i := range p.accesses {
 		a := &p.accesses[i]
-		t.add(a, p.words[a.word].Of(c, in))
+		t.add(a, words[a.word])
 	}
-	if len(p.words) <= p.ops+1 {
-		return
-	}
-	for i, w := range p.words {
-		if t.data = append(t.data, w.Of(c, in)); w.Kind == x86.WordAfter {
-			t.stored[i] = w.Address(c, in)
-		}
+	if !t.noData {
+		t.data = append(t.data, words...)
 	}
 }
 
@@ -259,9 +258,7 @@ func (t *past) add(a *planned, addr uint64) {
 
 // watched is AccessLog.Tell.
 func (t *past) watched(list []x86.LoggedAccess) {
-	if len(t.list) >= maxPast {
-		t.tell()
-	}
+	t.makeRoom()
 	for i := range list {
 		l, x := &list[i], t.of
 		x.Addr, x.Size, x.Store, x.Step, x.at = l.Addr, uint16(l.Size), l.Store, uint32(l.Iteration), uint32(len(t.data))
@@ -289,23 +286,13 @@ func (t *past) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 		c.LogAccesses(nil)
 		return
 	}
-	switch e {
-	case x86.ExitNone, x86.ExitSyscall, x86.ExitRDTSC, x86.ExitRDTSCP, x86.ExitCPUID, x86.ExitRandom:
-	default:
-		if c.RepIter == uint64(t.of.Step) || c.RepIter == 0 { // it has done nothing
-			t.list, t.data = t.list[:t.from], t.data[:t.dataAt]
-			return
-		}
-	}
 	switch {
+	case !c.HasExecuted(e, uint64(t.of.Step)):
+		t.list, t.data = t.list[:t.from], t.data[:t.dataAt]
 	case t.plan.how == byIterations:
 		t.iterations(c, in)
 	case t.plan.stores:
-		for i, w := range t.plan.words {
-			if w.Kind == x86.WordAfter {
-				t.data[t.dataAt+i] = c.PeekWord(t.stored[i], w.Size)
-			}
-		}
+		t.reader.After(c, t.plan.words, t.data[t.dataAt:])
 	}
 }
 
@@ -317,9 +304,7 @@ func (t *past) iterations(c *x86.CPU, in *x86.Inst) {
 	}
 	from, to := t.were[1], t.were[2]
 	for ; n > 0; n-- {
-		if len(t.list) >= maxPast {
-			t.tell()
-		}
+		t.makeRoom()
 		step := uint64(0)
 		for i := range t.plan.accesses {
 			a := &t.plan.accesses[i]
@@ -341,7 +326,7 @@ func (t *past) iterations(c *x86.CPU, in *x86.Inst) {
 // Words implements x86.UnitTracer.
 func (t *past) Words(pc uint64, in *x86.Inst) (list []x86.Word, ok bool) {
 	p := t.planAt(pc, in)
-	return p.words, p.how == byOperands && len(p.words) <= x86.MaxWords
+	return p.words, p.how == byOperands
 }
 
 // Unit implements x86.UnitTracer.
@@ -364,9 +349,7 @@ func (t *past) Unit(id int, pc uint64, in []x86.Inst) {
 
 // Ran implements x86.UnitTracer.
 func (t *past) Ran(id, n int, before uint64, words []uint64) {
-	if len(t.list) >= maxPast {
-		t.tell()
-	}
+	t.makeRoom()
 	u := &t.units[id]
 	m := u.upTo[n]
 	addr, sp, begin, at := u.addr[:m], u.sp[:m], len(t.list), uint32(len(t.data))
@@ -380,6 +363,13 @@ func (t *past) Ran(id, n int, before uint64, words []uint64) {
 		x.Addr, x.SP = words[addr[i]], words[sp[i]]
 		x.Instr += before
 		x.at += at
+	}
+}
+
+// makeRoom tells what there is where that is enough.
+func (t *past) makeRoom() {
+	if len(t.list) >= maxPast {
+		t.tell()
 	}
 }
 

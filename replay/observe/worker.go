@@ -125,7 +125,7 @@ func (w *worker) begin() error {
 	if w.m, err = w.s.MachineBy(w.id, maker); err != nil {
 		return err
 	}
-	w.live = View{m: w.m, stop: w.stop, tellAccesses: w.tellAccesses, at: w.at}
+	w.live = View{m: w.m, stop: w.stop, tellAccesses: w.tellAccesses}
 	return nil
 }
 

@@ -74,6 +74,39 @@ func (w Word) Address(c *CPU, in *Inst) uint64 {
 	return c.R[w.Reg] + uint64(int64(w.Add)) + uint64(w.Off)
 }
 
+// HasExecuted reports whether an instruction that came to e, as CPU.AfterInst has it, has done anything; iter was c.RepIter before.
+func (c *CPU) HasExecuted(e Exit, iter uint64) bool {
+	switch e {
+	case ExitNone, ExitSyscall, ExitRDTSC, ExitRDTSCP, ExitCPUID, ExitRandom:
+		return true
+	default:
+		return c.RepIter != iter && c.RepIter != 0
+	}
+}
+
+// WordReader reads the words of an instruction around its execution by the interpreter.
+type WordReader struct {
+	stored [MaxWords]uint64 // the addresses of those of kind WordAfter
+}
+
+// Before sets out to the words of in, at most MaxWords, which c is about to execute; those of kind WordAfter are what there is before.
+func (r *WordReader) Before(c *CPU, in *Inst, words []Word, out []uint64) {
+	for i, w := range words {
+		if out[i] = w.Of(c, in); w.Kind == WordAfter {
+			r.stored[i] = w.Address(c, in)
+		}
+	}
+}
+
+// After sets those of kind WordAfter, behind the instruction.
+func (r *WordReader) After(c *CPU, words []Word, out []uint64) {
+	for i, w := range words {
+		if w.Kind == WordAfter {
+			out[i] = c.PeekWord(r.stored[i], w.Size)
+		}
+	}
+}
+
 // PeekBus is a Bus that can be asked what is in memory without an access.
 type PeekBus interface {
 	Bus

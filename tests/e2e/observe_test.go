@@ -21,7 +21,13 @@ import (
 // observeAll runs one kind of observer over a recording, in order, and fails the test on an error.
 func observeAll(t *testing.T, s *replay.Session, make func(v *observe.View) *observe.Observer) {
 	t.Helper()
-	err := observe.Run(limited(t, time.Minute), s, observe.Options{Ordered: true, Begin: func(v *observe.View) (*observe.Observer, error) { return make(v), nil }})
+	observeIn(t, s, time.Minute, nil, make)
+}
+
+// observeIn is observeAll for some intervals, or nil for all.
+func observeIn(t *testing.T, s *replay.Session, limit time.Duration, intervals []uint32, make func(v *observe.View) *observe.Observer) {
+	t.Helper()
+	err := observe.Run(limited(t, limit), s, observe.Options{Intervals: intervals, Ordered: true, Begin: func(v *observe.View) (*observe.Observer, error) { return make(v), nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

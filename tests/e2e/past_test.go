@@ -1,7 +1,7 @@
 package e2e
 
 import (
-	"context"
+	"cmp"
 	"flag"
 	"path/filepath"
 	"slices"
@@ -163,31 +163,18 @@ func checkPast(t *testing.T, v *observe.View, a *observe.PastAccess) {
 // sortWithin sorts the accesses of each instruction: a comparison of two operands may load them in any order.
 func sortWithin(list []pastAccess) {
 	slices.SortStableFunc(list, func(a, b pastAccess) int {
-		switch {
-		case a.instr != b.instr:
-			return int(a.instr) - int(b.instr)
-		case a.addr != b.addr:
-			if a.addr < b.addr {
-				return -1
+		stores := func(x pastAccess) int {
+			if x.store {
+				return 1
 			}
-			return 1
-		case a.store != b.store:
-			if b.store {
-				return -1
-			}
-			return 1
+			return 0
 		}
-		return 0
+		return cmp.Or(cmp.Compare(a.instr, b.instr), cmp.Compare(a.addr, b.addr), stores(a)-stores(b))
 	})
 }
 
 // observeInterval runs an observer over one interval.
 func observeInterval(t *testing.T, s *replay.Session, id uint32, ob *observe.Observer) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	err := observe.Run(ctx, s, observe.Options{Intervals: []uint32{id}, Ordered: true, Begin: func(*observe.View) (*observe.Observer, error) { return ob, nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	observeIn(t, s, 5*time.Minute, []uint32{id}, func(*observe.View) *observe.Observer { return ob })
 }

@@ -209,11 +209,12 @@ func (x *races) clear(args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Va
 // observe has the detector told what it needs. Where nobody else wants accesses, it is told of them by the list, which takes less time.
 func (x *races) observe(ob *observe.Observer) {
 	access, applied, mapped, start := ob.Access, ob.Applied, ob.Mapped, ob.Start
-	ob.Later = true
-	if h := &x.r.hooks; access == nil && h.uninit == nil && h.ranges == nil && h.heap == nil {
-		ob.Revisits, ob.NoData, ob.Accesses = true, true, x.accessedAll
+	h := &x.r.hooks
+	ob.Later, ob.NoData = true, access == nil && h.uninit == nil
+	if ob.NoData && h.ranges == nil && h.heap == nil {
+		ob.Revisits, ob.Accesses = true, x.accessedAll
 	} else {
-		ob.AllAccesses, ob.NoData = true, access == nil && h.uninit == nil
+		ob.AllAccesses = true
 		ob.Access = func(v *observe.View, a *observe.Access) {
 			x.accessed(v, a)
 			if access != nil {

@@ -144,13 +144,9 @@ func (t *tracer) executed(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 	if t.spy.IsOn() {
 		s.spied[len(s.spied)-1] = t.accesses(c)
 	}
-	switch e {
-	case x86.ExitNone, x86.ExitSyscall, x86.ExitRDTSC, x86.ExitRDTSCP, x86.ExitCPUID, x86.ExitRandom:
-	default:
-		if c.RepIter == t.iter || c.RepIter == 0 {
-			t.takeBack()
-			return
-		}
+	if !c.HasExecuted(e, t.iter) {
+		t.takeBack()
+		return
 	}
 	now := &t.met[t.at]
 	if now.k.Repeats {

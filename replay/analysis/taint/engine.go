@@ -301,13 +301,9 @@ func (t *Engine) After(c *x86.CPU, in *x86.Inst, e x86.Exit) {
 	if isSpied {
 		seen = t.spy.End(c)
 	}
-	switch e {
-	case x86.ExitNone, x86.ExitSyscall, x86.ExitRDTSC, x86.ExitRDTSCP, x86.ExitCPUID, x86.ExitRandom:
-	default:
-		if c.RepIter == t.iter || c.RepIter == 0 {
-			t.todo.reset()
-			return
-		}
+	if !c.HasExecuted(e, t.iter) {
+		t.todo.reset()
+		return
 	}
 	switch k := t.step.k; {
 	case k.saves || k.restores:

@@ -216,22 +216,14 @@ func (e *Engine) executeIn(c *x86.CPU, u *unit, i int) (x86.Exit, bool) {
 	if l == nil {
 		return c.Execute(in)
 	}
-	at, words := l.next(c)+int(u.trace.at[i]), u.trace.of(i)
-	var stored [x86.MaxWords]uint64 // where the words of kind WordAfter are
-	for k, w := range words {
-		if l.words[at+k] = w.Of(c, in); w.Kind == x86.WordAfter {
-			stored[k] = w.Address(c, in)
-		}
-	}
+	words, out := u.trace.of(i), l.words[l.next(c)+int(u.trace.at[i]):]
+	var r x86.WordReader
+	r.Before(c, in, words, out)
 	on, after := c.OnInst, c.AfterInst
 	c.OnInst, c.AfterInst = nil, nil
 	x, goesOn := c.Execute(in)
 	c.OnInst, c.AfterInst = on, after
-	for k, w := range words {
-		if w.Kind == x86.WordAfter {
-			l.words[at+k] = c.PeekWord(stored[k], w.Size)
-		}
-	}
+	r.After(c, words, out)
 	return x, goesOn
 }
 

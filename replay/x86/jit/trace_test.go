@@ -35,7 +35,7 @@ func newTestTrace(c *x86.CPU) *testTrace {
 		for _, w := range list {
 			words = append(words, w.Of(c, in))
 		}
-		t.note(c.RIP, words)
+		t.note(c.RIP, c.Retired, words)
 	}
 	t.to.After = func(_ *x86.CPU, _ *x86.Inst, e x86.Exit) {
 		if e == x86.ExitFault {
@@ -48,8 +48,8 @@ func newTestTrace(c *x86.CPU) *testTrace {
 	return t
 }
 
-func (t *testTrace) note(pc uint64, words []uint64) {
-	t.list = append(t.list, fmt.Sprintf("%#x %x", pc, words))
+func (t *testTrace) note(pc, retired uint64, words []uint64) {
+	t.list = append(t.list, fmt.Sprintf("%#x behind %d %x", pc, retired, words))
 }
 
 // Words implements x86.UnitTracer: of each instruction the address of its operand, or two registers. INC and DEC of rbp are in no unit.
@@ -77,8 +77,8 @@ func (t *testTrace) Unit(id int, pc uint64, in []x86.Inst) {
 
 func (t *testTrace) Ran(id, n int, before uint64, words []uint64) {
 	t.ran += n
-	for _, x := range t.units[id][:n] {
-		t.note(x.pc, words[:x.words])
+	for i, x := range t.units[id][:n] {
+		t.note(x.pc, before+uint64(i), words[:x.words])
 		words = words[x.words:]
 	}
 	if len(words) != 0 {
