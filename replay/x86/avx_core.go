@@ -77,6 +77,17 @@ func (c *CPU) vexOp(in *Inst, f func(a, b uint64) uint64) Exit {
 	return ExitNone
 }
 
+// vexThree applies f to each quadword of the destination and the sources.
+func (c *CPU) vexThree(in *Inst, f func(d, a, b uint64) uint64) Exit {
+	b, e := c.vexRM(in)
+	if e != ExitNone {
+		return e
+	}
+	d, a := &c.V[in.Reg&15], &c.V[in.VVVV&15]
+	c.setVex(in, Vec{f(d[0], a[0], b[0]), f(d[1], a[1], b[1]), f(d[2], a[2], b[2]), f(d[3], a[3], b[3])})
+	return ExitNone
+}
+
 // vexMap applies f to each quadword of the only source.
 func (c *CPU) vexMap(in *Inst, f func(b uint64) uint64) Exit {
 	b, e := c.vexRM(in)

@@ -52,6 +52,11 @@ func vpabsb(c *CPU, in *Inst) Exit     { return c.vexMap(in, laneAbsB) }
 func vpabsw(c *CPU, in *Inst) Exit     { return c.vexMap(in, laneAbsW) }
 func vpabsd(c *CPU, in *Inst) Exit     { return c.vexMap(in, laneAbsD) }
 
+func vpdpbusd(c *CPU, in *Inst) Exit  { return c.vexThree(in, laneDotB) }
+func vpdpbusds(c *CPU, in *Inst) Exit { return c.vexThree(in, laneDotBS) }
+func vpdpwssd(c *CPU, in *Inst) Exit  { return c.vexThree(in, laneDotW) }
+func vpdpwssds(c *CPU, in *Inst) Exit { return c.vexThree(in, laneDotWS) }
+
 // Those that libc's string functions run are written out.
 
 func vpcmpgtb(c *CPU, in *Inst) Exit {

@@ -101,16 +101,6 @@ var cpuidBits = map[string]cpuidBit{
 	"CMPCCXADD":           {7, 1, 0, 7, true, false, false},
 }
 
-// hiddenOnZen5 are instructions that every AMD CPU from Zen 5 on has. A hypervisor can hide their bits, but not have
-// them fault: family 26 model 2 in a virtual machine, 2026-11-26, executes both and has neither bit.
-var hiddenOnZen5 = map[string]bool{"MOVDIRI": true, "MOVDIR64B": true}
-
-// hidesRTM reports whether the CPU executes the instructions of RTM though it does not say so: where the system has disabled
-// transactions (SDM vol. 4, IA32_TSX_CTRL), XTEST and XABORT do outside of one what they always do. Family 6 model 85, 2026-11-28.
-func (id *CPUIdentity) hidesRTM() bool {
-	return id.Vendor == VendorIntel && id.Family == 6 && id.Model == 85
-}
-
 // Has reports whether the CPU has the instructions of CPUID bit name. It is
 // unknown where the recorded answers of the leaf were edited and the CPU's own
 // were not kept, or where they do not have the subleaf that the leaf says exists.
@@ -119,7 +109,7 @@ func (id *CPUIdentity) Has(name string) (has, known bool) {
 	if !ok {
 		return true, true
 	}
-	if id.isZen5() && hiddenOnZen5[name] || name == "RTM" && id.hidesRTM() || id.Learnt.has(name) {
+	if id.Learnt.has(name) {
 		return true, true
 	}
 	missing := false

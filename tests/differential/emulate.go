@@ -53,6 +53,17 @@ func (e *Emulator) run(k *Case, o *Outcome) {
 	e.finish(k, o, placed)
 }
 
+// learn runs a case that the CPU executes. Where the emulator says #UD for want of a CPUID bit alone, it executes the
+// instructions of that bit from now on (x86.CPU.LearnHidden).
+func (e *Emulator) learn(k *Case) bool {
+	var o Outcome
+	placed := e.prepare(k)
+	e.execute(k, &o)
+	learnt := o.Trap.Taken && o.Trap.Vector == trapUD && e.cpu.LearnHidden()
+	e.finish(k, &o, placed)
+	return learnt
+}
+
 // prepare loads memory, code and registers; it returns how many code bytes.
 func (e *Emulator) prepare(k *Case) int {
 	placed := e.bus.place(k)

@@ -15,9 +15,9 @@ var (
 	zen3  = &x86.CPUIdentity{Vendor: x86.VendorAMD, Family: 25, Model: 1, XCR0: 7}
 	intel = &x86.CPUIdentity{Vendor: x86.VendorIntel, Family: 6, Model: 207, XCR0: 0xe7}
 
-	// Its leaf 7 as it is, and of leaf 1 what instructions ask for.
+	// Its leaf 7 as it is but for RTM, which its answers do not show and which it executes, and of leaf 1 what instructions ask for.
 	cascadeLake = &x86.CPUIdentity{Vendor: x86.VendorIntel, Family: 6, Model: 85, XCR0: 0x2ff, Leaves: []x86.CPUIDLeaf{
-		{Leaf: 1, ECX: 0xfffa3203, EDX: 0x1f8bfbff}, {Leaf: 7, EBX: 0xd19f67eb, ECX: 0x81c, EDX: 0xbc000400}, {Leaf: 0x80000001, ECX: 0x121},
+		{Leaf: 1, ECX: 0xfffa3203, EDX: 0x1f8bfbff}, {Leaf: 7, EBX: 0xd19f6feb, ECX: 0x81c, EDX: 0xbc000400}, {Leaf: 0x80000001, ECX: 0x121},
 	}}
 
 	references = []reference{

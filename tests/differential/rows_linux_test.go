@@ -64,7 +64,13 @@ func newSession(t testing.TB) *Session {
 	id.XCR0 = o[0].Out.R[x86.RAX] | o[0].Out.R[x86.RDX]<<32
 	id.Leaves = hostLeaves(t, c)
 	id.Layout = x86.LayoutFromCPUID(id.Vendor, id.XCR0, id.CPUID)
+	id.Learnt = new(x86.Learnt)
 	s := &Session{CPU: c, Emulator: NewEmulator(id)}
+	learnt, err := s.Learn()
+	needs(t, err)
+	for _, r := range learnt {
+		t.Logf("CPUID does not show %s, and the CPU executes %s", x86.Rows()[r].CPUID, rowName(r))
+	}
 	if *translatedFlag {
 		s.Times = 3
 		s.Emulator.SetEngine(translated(t, s.Emulator))

@@ -105,6 +105,34 @@ func (s *Session) Check(cases []*Case) ([]Failure, error) {
 	return s.confirm(l)
 }
 
+// Learn asks the CPU for the instructions whose CPUID bit it does not show: a hypervisor can clear the bit, but not have the
+// instructions fault. Those that it executes all the same the emulator executes from then on. It returns one row for each such bit.
+func (s *Session) Learn() ([]int, error) {
+	var learnt []int
+	g := NewGenerator(1, s.Emulator.ID())
+	for i := range x86.Rows() {
+		r := &x86.Rows()[i]
+		if i == 0 || WhyNotRun(r) != "" && !r.Attr("refuse") || !s.Emulator.ID().Lacks(r) {
+			continue
+		}
+		cases := make([]*Case, 16)
+		for j := range cases {
+			cases[j] = g.Case(i)
+		}
+		o, err := s.CPU.Run(cases)
+		if err != nil {
+			return nil, err
+		}
+		for j, k := range cases {
+			if done := o[j].Problem == "" && (!o[j].Trap.Taken || o[j].Trap.Vector != trapUD); done && s.Emulator.learn(k) {
+				learnt = append(learnt, i)
+				break
+			}
+		}
+	}
+	return learnt, nil
+}
+
 // onlyOutcome returns what all outcomes of a case are, or the first with a problem that says that they are not
 // the same.
 func onlyOutcome(k *Case, l []Outcome) Outcome {
