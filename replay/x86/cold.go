@@ -65,3 +65,26 @@ func (c *CPU) NeverHot() {
 		b.epoch = c.code.epoch
 	}
 }
+
+// DecodedBlock are the instructions of a block, as they were decoded. They are the interpreter's: they must not be changed, nor kept when code is
+// forgotten.
+type DecodedBlock struct{ insts []decoded }
+
+// Len returns how many instructions there are.
+func (d DecodedBlock) Len() int { return len(d.insts) }
+
+// At returns instruction i.
+func (d DecodedBlock) At(i int) *Inst { return &d.insts[i].Inst }
+
+// Decoded returns the block at pc where the interpreter has it, it is what memory holds, and it lies on one page. Else it is empty.
+func (c *CPU) Decoded(pc uint64) DecodedBlock {
+	p := c.code.pages[pc&^(pageSize-1)]
+	if p == nil {
+		return DecodedBlock{}
+	}
+	b := p.blocks[uint16(pc&(pageSize-1))]
+	if b == nil || b.page[1] != nil || !c.valid(b) {
+		return DecodedBlock{}
+	}
+	return DecodedBlock{b.insts}
+}

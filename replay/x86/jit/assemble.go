@@ -54,52 +54,57 @@ type assembler struct {
 	full bool
 }
 
-func (a *assembler) bytes(b ...byte) {
-	if a.n+len(b) > len(a.buf) {
+// put writes the low n bytes of v, at most 8. What it writes behind them is written over.
+func (a *assembler) put(v uint64, n int) {
+	if a.n+8 > len(a.buf) {
 		a.full = true
 		return
 	}
-	a.n += copy(a.buf[a.n:], b)
+	binary.LittleEndian.PutUint64(a.buf[a.n:], v)
+	a.n += n
 }
 
-func (a *assembler) imm32(v uint32) { a.bytes(byte(v), byte(v>>8), byte(v>>16), byte(v>>24)) }
-
-func (a *assembler) imm64(v uint64) {
-	a.imm32(uint32(v))
-	a.imm32(uint32(v >> 32))
+// bytes writes at most 8 bytes.
+func (a *assembler) bytes(b ...byte) {
+	var v uint64
+	for i, x := range b {
+		v |= uint64(x) << (8 * i)
+	}
+	a.put(v, len(b))
 }
+
+func (a *assembler) imm32(v uint32) { a.put(uint64(v), 4) }
+
+func (a *assembler) imm64(v uint64) { a.put(v, 8) }
 
 // immediate writes the low size bytes of v.
-func (a *assembler) immediate(v uint64, size uint8) {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], v)
-	a.bytes(b[:size]...)
-}
+func (a *assembler) immediate(v uint64, size uint8) { a.put(v, int(size)) }
 
 // begin writes prefixes and opcode; r, x and b are the registers that REX extends.
 func (a *assembler) begin(o opcode, r, x, b uint8) {
+	v, n := uint64(0), 0
 	if o.size16 {
-		a.bytes(0x66)
+		v, n = 0x66, 8
 	}
 	if o.prefix != 0 {
-		a.bytes(o.prefix)
+		v, n = v|uint64(o.prefix)<<n, n+8
 	}
 	rex := r>>3&1<<2 | x>>3&1<<1 | b>>3&1
 	if o.w {
 		rex |= 8
 	}
 	if rex != 0 || o.rex {
-		a.bytes(0x40 | rex)
+		v, n = v|uint64(0x40|rex)<<n, n+8
 	}
 	switch o.opmap {
 	case 1:
-		a.bytes(0x0f)
+		v, n = v|0x0f<<n, n+8
 	case 2:
-		a.bytes(0x0f, 0x38)
+		v, n = v|0x380f<<n, n+16
 	case 3:
-		a.bytes(0x0f, 0x3a)
+		v, n = v|0x3a0f<<n, n+16
 	}
-	a.bytes(o.op)
+	a.put(v|uint64(o.op)<<n, n/8+1)
 }
 
 // reg writes o with ModRM.reg r and register rm.
@@ -124,36 +129,26 @@ func (a *assembler) mem(o opcode, r uint8, m memory) {
 // operandBytes writes ModRM and what follows it for register r and memory operand m.
 func (a *assembler) operandBytes(r uint8, m memory) {
 	r = r & 7 << 3
+	index := uint64(4) // none
+	if m.index != none {
+		index = uint64(m.index & 7)
+	}
+	disp := uint64(uint32(m.disp))
 	if m.base == none { // SIB without a base: a displacement of 32 bits
-		index := byte(4)
-		if m.index != none {
-			index = m.index & 7
-		}
-		a.bytes(0x04|r, m.scale<<6|index<<3|5)
-		a.imm32(uint32(m.disp))
+		a.put(uint64(4|r)|(uint64(m.scale)<<6|index<<3|5)<<8|disp<<16, 6)
 		return
 	}
-	mod, short := byte(0x80), m.disp == int32(int8(m.disp))
+	mod, size := uint8(0x80), 4
 	switch {
 	case m.disp == 0 && m.base&7 != rbp:
-		mod = 0
-	case short:
-		mod = 0x40
+		mod, size = 0, 0
+	case m.disp == int32(int8(m.disp)):
+		mod, size = 0x40, 1
 	}
 	if m.index != none || m.base&7 == rsp {
-		index := byte(4)
-		if m.index != none {
-			index = m.index & 7
-		}
-		a.bytes(mod|r|4, m.scale<<6|index<<3|m.base&7)
+		a.put(uint64(mod|r|4)|(uint64(m.scale)<<6|index<<3|uint64(m.base&7))<<8|disp<<16, 2+size)
 	} else {
-		a.bytes(mod | r | m.base&7)
-	}
-	switch mod {
-	case 0x40:
-		a.bytes(byte(m.disp))
-	case 0x80:
-		a.imm32(uint32(m.disp))
+		a.put(uint64(mod|r|m.base&7)|disp<<8, 1+size)
 	}
 }
 
@@ -221,15 +216,13 @@ const (
 
 // jcc writes a conditional jump to be patched, and returns where its displacement stands.
 func (a *assembler) jcc(cond uint8) int {
-	a.bytes(0x0f, 0x80|cond)
-	a.imm32(0)
+	a.put(0x800f|uint64(cond)<<8, 6)
 	return a.n - 4
 }
 
 // jmp writes a jump to be patched, and returns where its displacement stands.
 func (a *assembler) jmp() int {
-	a.bytes(0xe9)
-	a.imm32(0)
+	a.put(0xe9, 5)
 	return a.n - 4
 }
 

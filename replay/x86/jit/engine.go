@@ -42,8 +42,8 @@ type Engine struct {
 	units   map[uint64]*unit
 	pages   map[uint64]*page
 	entries table
-	sites   []site
-	edges   []edge
+	sites   list[site]
+	edges   list[edge]
 	slice   uint64    // how many instructions may pass before the interrupt is looked at
 	sliced  time.Time // when the last slice ended, if another one follows
 
@@ -256,7 +256,7 @@ func (e *Engine) make(c *x86.CPU, key, until uint64) *unit {
 	if until != 0 {
 		pc ^= singleKey
 	}
-	if len(e.all) >= maxUnits || len(e.sites) > maxSites {
+	if len(e.all) >= maxUnits || e.sites.n > maxSites {
 		e.Stats.Resets++
 		e.drop()
 	}

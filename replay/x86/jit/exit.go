@@ -3,8 +3,6 @@
 package jit
 
 import (
-	"slices"
-
 	"vplay/replay/x86"
 )
 
@@ -56,7 +54,7 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 		switch why & 3 {
 		case exitSite:
 			e.Stats.Handled++
-			s := &e.sites[why>>2]
+			s := e.sites.at(why >> 2)
 			next = s.after
 			c.Retired = retired + uint64(s.index)
 			c.RIP = s.unit.pc + uint64(s.unit.at[s.index])
@@ -79,8 +77,9 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 			c.Host[wordWant] = 0
 			e.Stats.Edges++
 			id := why >> 2
-			c.Retired, c.RIP = retired, e.edges[id].target
-			if x := e.edges[id]; x.single {
+			x := e.edges.at(id)
+			c.Retired, c.RIP = retired, x.target
+			if x.single {
 				if u = e.single(c, id); u == nil {
 					flagsOut(c)
 					return e.executePart(c, x.unit, x.index, limit)
@@ -133,8 +132,8 @@ func (e *Engine) faulted(c *x86.CPU, retired uint64) (x86.Exit, bool) {
 		}
 		c.Retired = retired + uint64(i)
 		c.RIP = u.pc + uint64(u.at[i])
-		if s := slices.IndexFunc(e.sites, func(s site) bool { return s.unit == u && s.index == i }); s >= 0 {
-			c.Host[wordTarget], c.Host[wordWant] = uint64(e.pool.address(e.sites[s].cold)), 0
+		if s := e.siteOf(u, i); s != nil {
+			c.Host[wordTarget], c.Host[wordWant] = uint64(e.pool.address(s.cold)), 0
 			enter(e.pool.address(e.pool.enter), c)
 		}
 		flagsOut(c)
@@ -154,6 +153,16 @@ func (e *Engine) faulted(c *x86.CPU, retired uint64) (x86.Exit, bool) {
 		return x86.ExitNone, true
 	}
 	panic("jit: a fault outside of the code of any unit")
+}
+
+// siteOf returns the site of instruction i of u, or nil.
+func (e *Engine) siteOf(u *unit, i int) *site {
+	for id := range uint32(e.sites.n) {
+		if s := e.sites.at(id); s.unit == u && s.index == i {
+			return s
+		}
+	}
+	return nil
 }
 
 // has reports whether offset at is in u's code.

@@ -13,8 +13,7 @@ const cacheEntries = 1 << 16
 
 // newEdge returns the number of a new edge of this unit to target.
 func (t *translator) newEdge(target uint64) uint32 {
-	id := uint32(len(t.e.edges))
-	t.e.edges = append(t.e.edges, edge{unit: t.u, target: target})
+	id, _ := t.e.edges.add(edge{unit: t.u, target: target})
 	t.u.edges = append(t.u.edges, id)
 	return id
 }
@@ -37,7 +36,7 @@ func (t *translator) edgeTo(id uint32, n int, s flagState) {
 		t.saveFlags()
 		s.saved = true
 	}
-	x := &t.e.edges[id]
+	x := t.e.edges.at(id)
 	if x.passed = !s.saved && s.recipe.passable() && t.wanted(x.target); x.passed {
 		t.pass(s.recipe)
 	}

@@ -205,7 +205,10 @@ func TestVersionsAreUnlinked(t *testing.T) {
 		if e.chunk == 0 {
 			begin(e)
 		}
-		e.edges = make([]edge, 0, room)
+		e.edges.clear()
+		for range listPart - room {
+			e.edges.add(edge{unit: &unit{dead: true}})
+		}
 		c.RIP, c.R[x86.RAX] = textAt, 0
 		if exit := c.Run(c.Retired + 4000); exit != x86.ExitLimit || len(e.all[0].versions) == 0 {
 			t.Fatalf("exit %d, %+v", exit, e.Stats)
@@ -260,15 +263,15 @@ func TestCutUnits(t *testing.T) {
 // linksAreKnown looks for an edge that leads to a unit which does not know it, so that it would
 // still lead there when that unit is gone.
 func linksAreKnown(e *Engine) error {
-	for id := range e.edges {
-		x := &e.edges[id]
+	for id := range uint32(e.edges.n) {
+		x := e.edges.at(id)
 		if x.unit.dead || x.jump == 0 {
 			continue
 		}
 		leads := x.jump + 4 + int(int32(binary.LittleEndian.Uint32(e.pool.rw[x.jump:])))
 		switch {
 		case leads == x.cold && x.to == nil:
-		case x.to == nil || x.to.dead || !slices.Contains(x.to.in, uint32(id)):
+		case x.to == nil || x.to.dead || !slices.Contains(x.to.in, id):
 			return fmt.Errorf("edge %d from %#x to %#x is linked to a unit that does not know it", id, x.unit.pc, x.target)
 		}
 	}

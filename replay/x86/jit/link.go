@@ -14,7 +14,7 @@ import (
 
 // link joins edge id to u. It returns false when the memory for code is full.
 func (e *Engine) link(id uint32, u *unit) bool {
-	x := &e.edges[id]
+	x := e.edges.at(id)
 	if x.unit.dead || x.to == u {
 		return true
 	}
@@ -29,7 +29,6 @@ func (e *Engine) link(id uint32, u *unit) bool {
 	if e.t.full || e.t.away.full {
 		return false
 	}
-	x = &e.edges[id] // a version has edges of its own: the slice may be another one
 	x.to = u
 	u.in = append(u.in, id)
 	if way == u.head && x.unit.id == u.id {
@@ -112,16 +111,17 @@ func (e *Engine) forget(u *unit) {
 		e.forget(v)
 	}
 	for _, id := range u.in {
-		x := &e.edges[id]
+		x := e.edges.at(id)
 		if x.to == u {
 			x.to = nil
 			e.patch(x.jump, x.cold)
 		}
 	}
 	for _, id := range u.edges {
-		if to := e.edges[id].to; to != nil && to != u {
+		x := e.edges.at(id)
+		if to := x.to; to != nil && to != u {
 			to.in = slices.DeleteFunc(to.in, func(in uint32) bool { return in == id })
-			e.edges[id].to = nil
+			x.to = nil
 		}
 	}
 	e.clearCache(u.pc)

@@ -63,8 +63,8 @@ func TestMutatedCode(t *testing.T) {
 		if len(e.Faults) != 0 {
 			t.Fatalf("change %d: generated code faulted: %+v", n, e.Faults)
 		}
-		if len(e.all) > maxUnits || len(e.sites) > maxSites+2*maxUnit || len(e.entries.entries) > maxEntries || len(e.stale) > maxChanged {
-			t.Fatalf("change %d: %d units, %d sites, %d entries", n, len(e.all), len(e.sites), len(e.entries.entries))
+		if len(e.all) > maxUnits || e.sites.n > maxSites+2*maxUnit || len(e.entries.entries) > maxEntries || len(e.stale) > maxChanged {
+			t.Fatalf("change %d: %d units, %d sites, %d entries", n, len(e.all), e.sites.n, len(e.entries.entries))
 		}
 	}
 	if err := linksAreKnown(e); err != nil {

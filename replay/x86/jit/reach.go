@@ -181,7 +181,7 @@ func (t *translator) checkReach(r *reach) {
 	t.mem(opLea, address, at(t.operand(r.base, address), t.now(r, t.i)))
 	t.observe()
 	id := t.newEdge(t.u.pc + uint64(t.at[t.i]))
-	x := &t.e.edges[id]
+	x := t.e.edges.at(id)
 	x.single, x.index, x.entry = true, t.i, t.flags.entry
 	t.singles = append(t.singles, coldEdge{id, t.checkRange(uint32(r.hi-r.lo), r.store), t.i, t.flags})
 	t.mem(opMovTo, address, t.word(wordAnchor+r.slot))
@@ -199,7 +199,7 @@ func (t *translator) singleEdge(w *coldEdge) {
 	}
 	t.reg(opGroup1, 5, budget) // what is left of the unit fits, as all of it did
 	t.imm32(uint32(w.n))
-	x := &t.e.edges[w.id]
+	x := t.e.edges.at(w.id)
 	x.jump = t.jmp()
 	x.cold = t.n
 	t.patch(x.jump, t.n)
@@ -237,7 +237,7 @@ const singleAfter = 8
 
 // single returns the unit in which edge id goes on, or nil.
 func (e *Engine) single(c *x86.CPU, id uint32) *unit {
-	x := &e.edges[id]
+	x := e.edges.at(id)
 	unit, entry, key := x.unit, x.entry, x.target^singleKey
 	u := e.units[key]
 	if x.failed++; u == nil && (x.failed >= singleAfter || e.All) && !unit.dead && !e.entries.at(key).refused {

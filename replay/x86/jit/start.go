@@ -80,7 +80,8 @@ func (e *Engine) drop() {
 	e.dropTrace()
 	e.units, e.pages = map[uint64]*unit{}, map[uint64]*page{}
 	e.entries.clear()
-	e.sites, e.edges = e.sites[:0], e.edges[:0]
+	e.sites.clear()
+	e.edges.clear()
 	e.clearSeen()
 	e.all = nil
 	e.t.assembler = assembler{buf: e.pool.rw[:e.chunk+hotSize], n: e.chunk + tableSize}

@@ -179,7 +179,7 @@ func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, i
 			t.holds = noAnchor
 			if s := &t.sites[known+j]; !t.ended {
 				s.resume, s.native = t.n, t.flags.native
-				t.e.sites[s.id].anchors = t.anchors()
+				t.e.sites.at(s.id).anchors = t.anchors()
 			}
 		}
 	}
@@ -220,12 +220,11 @@ func (t *translator) leaveForHandler() {
 
 // site returns the site of this instruction.
 func (t *translator) site() *coldSite {
-	if n := len(t.sites); n > 0 && t.e.sites[t.sites[n-1].id].index == t.i {
+	if n := len(t.sites); n > 0 && t.e.sites.at(t.sites[n-1].id).index == t.i {
 		return &t.sites[n-1]
 	}
 	t.observe()
-	id := uint32(len(t.e.sites))
-	t.e.sites = append(t.e.sites, site{unit: t.u, index: t.i})
+	id, _ := t.e.sites.add(site{unit: t.u, index: t.i})
 	t.sites = append(t.sites, coldSite{id: id, flags: t.flags})
 	return &t.sites[len(t.sites)-1]
 }
@@ -253,7 +252,7 @@ func (t *translator) cold() {
 		for _, j := range s.jumps[:s.n] {
 			t.patch(j, t.n)
 		}
-		x := &t.e.sites[s.id]
+		x := t.e.sites.at(s.id)
 		x.cold = t.n
 		if !s.flags.saved {
 			t.bad = t.bad || s.flags.recipe.kind == noRecipe

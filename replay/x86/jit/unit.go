@@ -44,7 +44,6 @@ type unit struct {
 	again    int      // where its own edges enter: it is marked as entered, and vector registers are the guest's
 	edges    []uint32 // ways out to known addresses
 	in       []uint32 // edges of all units that are linked to this one
-	sites    []uint32
 	page     *page
 	next     *page   // that an instruction at the end of page reaches into
 	vectors  bool    // it uses vector registers
@@ -97,14 +96,12 @@ func (t *translator) decode(pc uint64, text []byte, until uint64) (end uint64) {
 	t.insts, t.at, t.isCut, t.onto = t.insts[:0], t.at[:0], false, nil
 	t.words, t.wordsAt = t.words[:0], append(t.wordsAt[:0], 0)
 	base, at, branches := pc&^(pageSize-1), pc, 0
+	known := t.c.Decoded(pc)
 	for len(t.insts) < maxUnit && at-base < pageSize && (at != until || until == 0) {
 		if t.isCut = at != pc && t.c.HasBreakpoint(at); t.isCut {
 			break
 		}
-		in, err := x86.DecodeInst(text[at-base:], at, t.c.ID)
-		if err != nil && at == pc && len(text) == pageSize {
-			in, err = t.decodeAcross(text[at-base:], at)
-		}
+		in, err := t.instruction(known, text, at)
 		if err != nil {
 			break
 		}
@@ -121,6 +118,19 @@ func (t *translator) decode(pc uint64, text []byte, until uint64) (end uint64) {
 		}
 	}
 	return at
+}
+
+// instruction returns the next instruction, at address at, as the interpreter has decoded it where it has: what is hot was interpreted before.
+func (t *translator) instruction(known x86.DecodedBlock, text []byte, at uint64) (x86.Inst, error) {
+	if i := len(t.insts); i < known.Len() {
+		return *known.At(i), nil
+	}
+	text = text[at&(pageSize-1):]
+	in, err := x86.DecodeInst(text, at, t.c.ID)
+	if err != nil && len(t.insts) == 0 && len(text)+int(at&(pageSize-1)) == pageSize {
+		return t.decodeAcross(text, at)
+	}
+	return in, err
 }
 
 // decodeAcross decodes the instruction at pc, of which text has the bytes up to the page's end.
