@@ -24,7 +24,7 @@ const (
 	StopSyscall                     // before the entry or after the exit of a call asked for
 	StopEnd                         // at the end of the interval
 	StopInterrupt                   // interrupted from outside
-	StopSwitch                      // the thread asked for goes on, or has ended: see Machine.CatchThread
+	StopSwitch                      // the thread asked for goes on, or has ended: see Catch.Thread
 )
 
 // Machine is one process of a recording at one position of an interval.
@@ -78,16 +78,19 @@ type Machine struct {
 	executed uint64
 
 	// OnEvent, when set, is called before an event is applied, and OnApplied behind it. The
-	// machine may be read and saved then.
+	// machine may be read and saved then. Outside of this package that is package observe's alone.
 	OnEvent, OnApplied func(*checkpoint.Event)
-	// StopOnSignal makes Run stop before a signal's frame is built.
-	StopOnSignal bool
-	// CatchSyscall, when set, says which calls Run stops at, before the enter
-	// and after the exit event.
-	CatchSyscall func(nr int64) bool
-	// CatchThread, when it is not 0, is a thread: Run stops behind each event that
-	// lets it go on. CatchExit is one behind whose end Run stops.
-	CatchThread, CatchExit checkpoint.TID
+	// Catch are the events that Run stops at.
+	Catch Catch
+}
+
+// Catch are events of the log that Machine.Run stops at, as a debugger catches them.
+type Catch struct {
+	Signal bool // before a signal's frame is built
+	// Syscall, when set, says which calls: before the enter and after the exit event.
+	Syscall func(nr int64) bool
+	// Thread, when it is not 0, is a thread: behind each event that lets it go on. Exit is one behind whose end Run stops.
+	Thread, Exit checkpoint.TID
 }
 
 // Machine returns a machine at the start of interval id; Close gives it back.
@@ -373,10 +376,10 @@ func (s *Session) full(id uint32) error {
 
 // stopAt says whether Run stops before the due event e.
 func (m *Machine) stopAt(e *checkpoint.Event) Reason {
-	if e.Kind == checkpoint.EventSignal && m.StopOnSignal {
+	if e.Kind == checkpoint.EventSignal && m.Catch.Signal {
 		return StopSignal
 	}
-	if e.Kind == checkpoint.EventFault && m.StopOnSignal {
+	if e.Kind == checkpoint.EventFault && m.Catch.Signal {
 		return StopSignal
 	}
 	return 0
@@ -387,13 +390,13 @@ func (m *Machine) stopAfter(e *checkpoint.Event) Reason {
 	if len(m.hits) > 0 {
 		return StopWatch
 	}
-	if e.Kind == checkpoint.EventSched && m.CatchThread != 0 && e.TID == m.CatchThread {
+	if e.Kind == checkpoint.EventSched && m.Catch.Thread != 0 && e.TID == m.Catch.Thread {
 		return StopSwitch
 	}
-	if e.Kind == checkpoint.EventThread && e.Thread == checkpoint.ThreadExit && m.CatchExit != 0 && e.TID == m.CatchExit {
+	if e.Kind == checkpoint.EventThread && e.Thread == checkpoint.ThreadExit && m.Catch.Exit != 0 && e.TID == m.Catch.Exit {
 		return StopSwitch
 	}
-	if m.CatchSyscall != nil && (e.Kind == checkpoint.EventEnter || e.Kind == checkpoint.EventExit) && m.CatchSyscall(e.NR) {
+	if m.Catch.Syscall != nil && (e.Kind == checkpoint.EventEnter || e.Kind == checkpoint.EventExit) && m.Catch.Syscall(e.NR) {
 		return StopSyscall
 	}
 	return 0

@@ -36,7 +36,7 @@ func newRunner(x *index, id uint32, q stops) (*runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.StopOnSignal, m.endFirst = true, true
+	m.Catch.Signal, m.endFirst = true, true
 	return &runner{index: x, m: m, stops: q}, nil
 }
 
@@ -64,7 +64,7 @@ func (r *runner) arm(on bool) {
 	if !on {
 		r.disarmBreaks()
 		r.watch(nil)
-		r.m.CatchSyscall = nil
+		r.m.Catch.Syscall = nil
 		return
 	}
 	addrs := make([]uint64, 0, len(r.breaks))
@@ -74,7 +74,7 @@ func (r *runner) arm(on bool) {
 	r.m.pass = r.filter
 	r.m.SetBreakpoints(addrs)
 	r.watch(r.watches)
-	r.m.CatchSyscall = r.calls
+	r.m.Catch.Syscall = r.calls
 }
 
 // disarmBreaks takes breakpoints from the machine. Changing them costs it all

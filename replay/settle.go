@@ -246,10 +246,10 @@ func (r *runner) breaksAtSeam() bool {
 }
 
 // onCaught reports whether the thread runs whose turns are stopped at.
-func (r *runner) onCaught() bool { return r.m.CatchThread != 0 && r.m.TID() == r.m.CatchThread }
+func (r *runner) onCaught() bool { return r.m.Catch.Thread != 0 && r.m.TID() == r.m.Catch.Thread }
 
 // lostCaught reports whether the thread has ended behind whose end a run stops.
-func (r *runner) lostCaught() bool { return r.m.CatchExit != 0 && r.m.hasEnded(r.m.CatchExit) }
+func (r *runner) lostCaught() bool { return r.m.Catch.Exit != 0 && r.m.hasEnded(r.m.Catch.Exit) }
 
 // stopsAt reports whether a run stops at the signal or fault e, which is due.
 func (r *runner) stopsAt(e *checkpoint.Event) bool {

@@ -16,16 +16,16 @@ import (
 // from which it executes its next instruction; Reason is then StopSwitch. The thread is
 // not the one that runs at the cursor. When it never goes on, that is a Continue.
 func (c *Cursor) ContinueTo(ctx context.Context, tid checkpoint.TID) (Stop, error) {
-	c.m.CatchThread = tid
-	defer func() { c.m.CatchThread = 0 }()
+	c.m.Catch.Thread = tid
+	defer func() { c.m.Catch.Thread = 0 }()
 	return c.Continue(ctx)
 }
 
 // ContinueWith is Continue that also stops where thread tid has ended; Reason is then
 // StopSwitch.
 func (c *Cursor) ContinueWith(ctx context.Context, tid checkpoint.TID) (Stop, error) {
-	c.m.CatchExit = tid
-	defer func() { c.m.CatchExit = 0 }()
+	c.m.Catch.Exit = tid
+	defer func() { c.m.Catch.Exit = 0 }()
 	return c.Continue(ctx)
 }
 

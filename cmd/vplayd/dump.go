@@ -17,6 +17,7 @@ import (
 	"vplay/replay"
 	"vplay/replay/debug"
 	"vplay/replay/debug/text"
+	"vplay/replay/observe"
 )
 
 // The verb dump: the log of a recording as text, with system calls as strace(1) prints
@@ -211,26 +212,29 @@ func callText(e *checkpoint.Event) string {
 	}
 }
 
+// observeInterval replays one interval.
+func observeInterval(ctx context.Context, s *replay.Session, id uint32, o *observe.Observer) error {
+	return observe.Run(ctx, s, observe.Options{
+		Intervals: []uint32{id},
+		Begin:     func(*observe.View) (*observe.Observer, error) { return o, nil },
+	})
+}
+
 // replayedCalls replays an interval and returns a printer of its system calls
 // with what their arguments point to. Calls behind a divergence print as without
 // replay.
 func replayedCalls(ctx context.Context, s *replay.Session, id uint32) (func(*checkpoint.Event) string, error) {
-	m, err := s.Machine(id)
-	if err != nil {
-		return nil, err
-	}
-	defer m.Close()
 	var texts []string
-	m.OnEvent = func(e *checkpoint.Event) {
+	event := func(v *observe.View, e *checkpoint.Event) {
 		switch e.Kind {
 		case checkpoint.EventEnter:
-			texts = append(texts, abi.Format(debug.ReadAt{Memory: debug.Memory{Space: m.Mem}}, e.NR, e.Args))
+			texts = append(texts, abi.Format(debug.ReadAt{Memory: debug.Memory{Space: v.Machine().Mem}}, e.NR, e.Args))
 		case checkpoint.EventExit:
 			texts = append(texts, abi.FormatResult(e.NR, e.Result))
 		default: // No call.
 		}
 	}
-	if err := m.RunToEnd(ctx, nil); err != nil && !replay.Unmatched(err) {
+	if err := observeInterval(ctx, s, id, &observe.Observer{Event: event}); err != nil && !replay.Unmatched(err) {
 		return nil, err
 	}
 	return func(e *checkpoint.Event) string {

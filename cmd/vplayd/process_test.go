@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/loader"
@@ -306,6 +308,22 @@ func TestProcessOption(t *testing.T) {
 		if !strings.HasPrefix(got, want) {
 			t.Errorf("interval %d: %s, want %s", id, got, want)
 		}
+	}
+}
+
+// TestWayToDivergence: the way to where replay differs begins at the last event that was right.
+func TestWayToDivergence(t *testing.T) {
+	s, err := replay.NewSession(processes.Open(t, processes.Options{Diverges: processes.Exited}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	l := lockstepRun{c: new(cobra.Command), s: s}
+	l.c.SetContext(t.Context())
+	list, err := l.wayTo(checkpoint.Position{Interval: 4, Instr: 3})
+	want := []stretch{{from: checkpoint.Position{Interval: 4}, to: checkpoint.Position{Interval: 4, Instr: 4}, insns: 3}}
+	if err != nil || !slices.Equal(list, want) {
+		t.Errorf("%v, %v, want %v", list, err, want)
 	}
 }
 

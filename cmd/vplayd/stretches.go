@@ -8,6 +8,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/replay"
+	"vplay/replay/observe"
 )
 
 // Who ran when, as the log tells it: what vplayd schedule prints. Each interval says which
@@ -229,30 +230,22 @@ type switchPoint struct {
 
 // switchPoints replays an interval and returns those of its sched events, and of its end.
 func switchPoints(ctx context.Context, s *replay.Session, id uint32) ([]switchPoint, error) {
-	m, err := s.Machine(id)
-	if err != nil {
-		return nil, err
-	}
-	defer m.Close()
 	var list []switchPoint
 	ended := "" // the name of the thread that has just ended, which is not there any more at the switch
-	note := func() {
-		list = append(list, switchPoint{m.Position(), cmp.Or(runningName(m), ended)})
+	note := func(v *observe.View) {
+		list = append(list, switchPoint{v.Position(), cmp.Or(runningName(v.Machine()), ended)})
 		ended = ""
 	}
-	m.OnEvent = func(e *checkpoint.Event) {
+	event := func(v *observe.View, e *checkpoint.Event) {
 		switch {
 		case e.Kind == checkpoint.EventSched:
-			note()
+			note(v)
 		case e.Kind == checkpoint.EventThread && e.Thread == checkpoint.ThreadExit:
-			ended = runningName(m)
+			ended = runningName(v.Machine())
 		}
 	}
-	if err := m.RunToEnd(ctx, nil); err != nil {
-		return nil, err
-	}
-	note()
-	return list, nil
+	err := observeInterval(ctx, s, id, &observe.Observer{Event: event, Done: note})
+	return list, err
 }
 
 // runningName returns what the thread that runs calls itself, "" where it is not known.

@@ -17,6 +17,7 @@ import (
 	"vplay/replay/debug"
 	"vplay/replay/debug/text"
 	"vplay/replay/lockstep"
+	"vplay/replay/observe"
 )
 
 // The verb verify with --lockstep: which stretches are run on this CPU beside the
@@ -200,19 +201,14 @@ func failedAt(err error) (checkpoint.Position, bool) {
 // the last event on whose registers were right, then what is before that.
 func (l *lockstepRun) wayTo(at checkpoint.Position) ([]stretch, error) {
 	begin := checkpoint.Position{Interval: at.Interval}
-	m, err := l.s.Machine(at.Interval)
-	if err != nil {
-		return nil, err
-	}
 	defer l.s.Forget(at.Interval)
-	defer m.Close()
 	last, now := begin, begin
-	m.OnEvent = func(*checkpoint.Event) { last, now = now, m.Position() }
-	if err := m.RunToEnd(l.c.Context(), nil); err != nil && !replay.Unmatched(err) {
+	err := observeInterval(l.c.Context(), l.s, at.Interval, &observe.Observer{
+		Event:   func(v *observe.View, _ *checkpoint.Event) { now = v.Position() },
+		Applied: func(*observe.View, *checkpoint.Event) { last = now },
+	})
+	if err != nil && !replay.Unmatched(err) {
 		return nil, err
-	}
-	if now.Compare(at) < 0 && m.Pending() == nil { // the last event was right
-		last = now
 	}
 	behind := checkpoint.Position{Interval: at.Interval, Instr: at.Instr + 1}
 	fmt.Fprintf(stderr, "vplayd: replay diverges at %s; the last event that was right is at %s\n", at, last)

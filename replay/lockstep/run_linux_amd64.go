@@ -140,7 +140,7 @@ func goTo(ctx context.Context, s *replay.Session, m *replay.Machine, o Options) 
 			return ctx.Err()
 		}
 	}
-	m.StopOnSignal = true
+	m.Catch.Signal = true
 	return nil
 }
 

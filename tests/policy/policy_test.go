@@ -185,6 +185,29 @@ var libraries = map[string][]string{
 	"github.com/go-delve/delve/": {"pkg/dwarf", "pkg/dwarf/frame", "pkg/dwarf/godwarf", "pkg/dwarf/leb128", "pkg/dwarf/op", "pkg/dwarf/reader", "pkg/dwarf/regnum"},
 }
 
+// TestObservers: whoever wants to be told of what a recorded program did goes by package observe. The machine's own callbacks are for it, and for what
+// package replay does itself.
+func TestObservers(t *testing.T) {
+	for _, p := range goFiles(t, true) {
+		rel, err := filepath.Rel(root, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dir := filepath.ToSlash(filepath.Dir(rel)); dir == "replay" || dir == "replay/observe" {
+			continue
+		}
+		b, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"OnEvent", "OnApplied"} {
+			if strings.Contains(string(b), "."+name+" =") {
+				t.Errorf("%s sets Machine.%s", rel, name)
+			}
+		}
+	}
+}
+
 // TestLibraries checks that of such a module nothing else is built in.
 func TestLibraries(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "vplay/...").Output()

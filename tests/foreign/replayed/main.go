@@ -22,6 +22,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/replay"
+	"vplay/replay/observe"
 )
 
 func main() {
@@ -58,12 +59,11 @@ func run(path, out, err string) (failed error) {
 		defer func() { failed = errors.Join(failed, f.Close()) }()
 		o.w[i+1] = bufio.NewWriter(f)
 	}
-	for _, i := range rec.Intervals() {
-		if failed = o.interval(s, i.ID); failed != nil {
-			break
-		}
-		s.Forget(i.ID)
-	}
+	observer := &observe.Observer{Event: func(v *observe.View, e *checkpoint.Event) { o.event(v.Machine(), e) }}
+	failed = observe.Run(context.Background(), s, observe.Options{
+		Workers: 1,
+		Begin:   func(*observe.View) (*observe.Observer, error) { return observer, nil },
+	})
 	if o.children {
 		fmt.Println("children")
 	}
@@ -77,16 +77,6 @@ type output struct {
 	fd       uint64           // of the call under way
 	data     []byte           // of the call under way
 	children bool
-}
-
-func (o *output) interval(s *replay.Session, id uint32) error {
-	m, err := s.Machine(id)
-	if err != nil {
-		return err
-	}
-	defer m.Close()
-	m.OnEvent = func(e *checkpoint.Event) { o.event(m, e) }
-	return m.RunToEnd(context.Background(), nil)
 }
 
 func (o *output) event(m *replay.Machine, e *checkpoint.Event) {
