@@ -48,10 +48,7 @@ func (c *CPU) stops() bool {
 // SSE bit of XINUSE (see xinuse.go), and of the upper halves of ZMM registers (wide.go).
 func (c *CPU) runOn(limit uint64) Exit {
 	c.stop = 0
-	switch {
-	case c.NotInUse&xfeatSSE != 0:
-		return c.execOne()
-	case c.Wide.Upper != 0:
+	if c.apart() {
 		return c.runApart(limit)
 	}
 	return c.engine.Run(c, limit)
@@ -74,7 +71,7 @@ func (c *CPU) runApart(limit uint64) Exit {
 		if e == ExitNone && c.stop&stopOwner != 0 {
 			e = ExitAttention
 		}
-		if e != ExitNone || c.stop != 0 || c.RIP != next || c.Wide.Upper == 0 {
+		if e != ExitNone || c.stop != 0 || c.RIP != next || !c.apart() {
 			c.stop = 0
 			return e
 		}

@@ -115,7 +115,7 @@ func memoryOf(name string) uint8 {
 func vectors(t *translator) bool {
 	in, f := t.in, t.f
 	isVEX, isMem := in.Flags&x86.InstVEX != 0, in.Flags&x86.InstMem != 0
-	if f.vector && !t.e.vectors || t.keepsUse() && t.handlerIs("vzeroall") || f.general != 0 && hostOf[in.VVVV&15] == none {
+	if f.vector && !t.e.vectors || t.keepsUse() && t.handlerIs("vzeroall") {
 		return false
 	}
 	rm, reg := in.RM, in.Reg
@@ -140,7 +140,12 @@ func vectors(t *translator) bool {
 		reg = f.digit
 	}
 	if isVEX {
-		t.vex(reg, rm, isMem)
+		v := in.VVVV
+		if f.general != 0 {
+			v = t.takeThird(reg, isMem)
+		}
+		t.vex(reg, v, rm, isMem)
+		t.putThird(v) // before reg: MULX may have one register twice, which is the upper half then
 	} else {
 		o := f.op
 		o.w = in.Flags&x86.InstW != 0
@@ -158,6 +163,42 @@ func vectors(t *translator) bool {
 		t.put(in.RM, f.rm, address)
 	}
 	return true
+}
+
+// takeThird returns the host's register for the general register that VEX.vvvv names. One that the host does not have
+// goes through a register that the other operands do not need, or through RCX, which is kept meanwhile.
+func (t *translator) takeThird(reg uint8, isMem bool) uint8 {
+	n := t.in.VVVV & 15
+	if h := hostOf[n]; h != none {
+		return h
+	}
+	via := uint8(scratch)
+	if reg == scratch {
+		if via = rcx; !isMem && (!t.f.rmGeneral || hostOf[t.in.RM] != none) {
+			via = address
+			t.overwrites(address)
+		} else {
+			t.mem(opMovTo, rcx, t.word(wordSpill1))
+		}
+	}
+	if t.f.general&x86.DirRead != 0 {
+		t.mem(opMov, via, t.guest(n))
+	}
+	return via
+}
+
+// putThird undoes takeThird, and stores what was written.
+func (t *translator) putThird(via uint8) {
+	n := t.in.VVVV & 15
+	if t.f.general == 0 || hostOf[n] != none {
+		return
+	}
+	if t.f.general&x86.DirWrite != 0 {
+		t.mem(opMovTo, via, t.guest(n))
+	}
+	if via == rcx {
+		t.mem(opMov, rcx, t.word(wordSpill1))
+	}
 }
 
 // noteUse keeps wordUpper, without touching a flag: Intel's XINUSE has a bit for the upper halves of YMM registers, which what writes
@@ -236,15 +277,11 @@ func (t *translator) legacy(o opcode, reg, rm uint8, isMem bool) {
 }
 
 // vex writes an instruction with a VEX prefix of three bytes.
-func (t *translator) vex(reg, rm uint8, isMem bool) {
+func (t *translator) vex(reg, v, rm uint8, isMem bool) {
 	in, o := t.in, t.f.op
 	b := rm
 	if isMem {
 		b = address
-	}
-	v := in.VVVV
-	if t.f.general != 0 {
-		v = hostOf[v&15]
 	}
 	last := ^v & 15 << 3
 	if in.Flags&x86.InstW != 0 {
