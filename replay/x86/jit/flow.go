@@ -88,6 +88,26 @@ func jumpIf(t *translator) bool {
 	return true
 }
 
+// loop emits JRCXZ and LOOP with a counter of 64 bits. Both are the host's JRCXZ, which leaves the flags alone, over a jump.
+func loop(t *translator) bool {
+	const opLOOP, opJRCXZ = 0xe2, 0xe3
+	in := t.in
+	if in.Size != 8 || in.Flags&x86.InstAddr32 != 0 || in.Opc < opLOOP || !canonical(t.target()) || !canonical(t.next()) {
+		return false
+	}
+	if in.Opc == opLOOP {
+		lost := t.loses()
+		t.mem(opLea, rcx, at(rcx, -1))
+		t.afterwards(lost) // before the edges, which would have a recipe of RCX
+		t.bytes(opJRCXZ, 5) // over the jump
+	} else {
+		t.bytes(opJRCXZ, 2, 0xeb, 5) // to the jump, and over it
+	}
+	t.ways = append(t.ways, coldEdge{t.newEdge(t.target()), t.jmp(), t.i + 1, t.flags})
+	t.lastEdge(t.next(), t.i+1)
+	return true
+}
+
 // jump emits a direct jump.
 func jump(t *translator) bool {
 	if t.in.Size != 8 || !canonical(t.target()) {
