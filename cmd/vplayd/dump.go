@@ -212,14 +212,6 @@ func callText(e *checkpoint.Event) string {
 	}
 }
 
-// observeInterval replays one interval.
-func observeInterval(ctx context.Context, s *replay.Session, id uint32, o *observe.Observer) error {
-	return observe.Run(ctx, s, observe.Options{
-		Intervals: []uint32{id},
-		Begin:     func(*observe.View) (*observe.Observer, error) { return o, nil },
-	})
-}
-
 // replayedCalls replays an interval and returns a printer of its system calls
 // with what their arguments point to. Calls behind a divergence print as without
 // replay.

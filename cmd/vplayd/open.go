@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,10 +17,11 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay"
+	"vplay/replay/observe"
 )
 
 // How the verbs that read a recording open it: by name or the newest here, with the bounds of
-// --limit, and in the sandbox.
+// --limit, and in the sandbox; and how they look at one interval of it.
 
 // openRecording opens the recording named by the arguments; without a name,
 // the newest in the current folder. Reading it is bounded by --limit and ends with
@@ -150,4 +152,12 @@ func recordingPath(args []string) (string, error) {
 	}
 	sort.Slice(found, func(i, j int) bool { return age(found[i]) > age(found[j]) })
 	return found[0], nil
+}
+
+// observeInterval replays one interval.
+func observeInterval(ctx context.Context, s *replay.Session, id uint32, o *observe.Observer) error {
+	return observe.Run(ctx, s, observe.Options{
+		Intervals: []uint32{id},
+		Begin:     func(*observe.View) (*observe.Observer, error) { return o, nil },
+	})
 }

@@ -201,7 +201,6 @@ func failedAt(err error) (checkpoint.Position, bool) {
 // the last event on whose registers were right, then what is before that.
 func (l *lockstepRun) wayTo(at checkpoint.Position) ([]stretch, error) {
 	begin := checkpoint.Position{Interval: at.Interval}
-	defer l.s.Forget(at.Interval)
 	last, now := begin, begin
 	err := observeInterval(l.c.Context(), l.s, at.Interval, &observe.Observer{
 		Event:   func(v *observe.View, _ *checkpoint.Event) { now = v.Position() },

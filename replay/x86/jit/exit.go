@@ -2,9 +2,7 @@
 
 package jit
 
-import (
-	"vplay/replay/x86"
-)
+import "vplay/replay/x86"
 
 // What happens between Go and generated code.
 

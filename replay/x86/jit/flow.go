@@ -13,7 +13,7 @@ const cacheEntries = 1 << 16
 
 // newEdge returns the number of a new edge of this unit to target.
 func (t *translator) newEdge(target uint64) uint32 {
-	id, _ := t.e.edges.add(edge{unit: t.u, target: target})
+	id := t.e.edges.add(edge{unit: t.u, target: target})
 	t.u.edges = append(t.u.edges, id)
 	return id
 }
@@ -98,7 +98,7 @@ func loop(t *translator) bool {
 	if in.Opc == opLOOP {
 		lost := t.loses()
 		t.mem(opLea, rcx, at(rcx, -1))
-		t.afterwards(lost) // before the edges, which would have a recipe of RCX
+		t.afterwards(lost)  // before the edges, which would have a recipe of RCX
 		t.bytes(opJRCXZ, 5) // over the jump
 	} else {
 		t.bytes(opJRCXZ, 2, 0xeb, 5) // to the jump, and over it

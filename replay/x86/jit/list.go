@@ -12,16 +12,15 @@ type list[T any] struct {
 // listPart is how many elements are allocated at once.
 const listPart = 256
 
-// add appends an element and returns its number and where it is.
-func (l *list[T]) add(v T) (uint32, *T) {
+// add appends an element and returns its number.
+func (l *list[T]) add(v T) uint32 {
 	if l.n == len(l.parts)*listPart {
 		l.parts = append(l.parts, new([listPart]T))
 	}
 	id := uint32(l.n)
 	l.n++
-	p := l.at(id)
-	*p = v
-	return id, p
+	*l.at(id) = v
+	return id
 }
 
 // at returns element number id.

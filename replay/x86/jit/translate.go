@@ -224,7 +224,7 @@ func (t *translator) site() *coldSite {
 		return &t.sites[n-1]
 	}
 	t.observe()
-	id, _ := t.e.sites.add(site{unit: t.u, index: t.i})
+	id := t.e.sites.add(site{unit: t.u, index: t.i})
 	t.sites = append(t.sites, coldSite{id: id, flags: t.flags})
 	return &t.sites[len(t.sites)-1]
 }
