@@ -75,7 +75,7 @@ func init() {
 		"intXchgAcc": exchangeAccumulator, "intCbw": widen, "intCwd": widenInto, "intMul": multiply, "intDiv": divide, "intIdiv": divide, "intImul1": multiply,
 		"intCmpxchg": compareExchange,
 		"intPush":    push, "intPop": pop, "intPushImm": pushImmediate, "intLeave": leave,
-		"intJcc": jumpIf, "intLoop": loop, "intPushRM": pushOperand, "intJmp": jump, "intCall": call, "intRet": ret, "intJmpRM": jumpIndirect, "intCallRM": callIndirect,
+		"intJcc": jumpIf, "intLoop": loop, "intPushRM": pushMemory, "intJmp": jump, "intCall": call, "intRet": ret, "intJmpRM": jumpIndirect, "intCallRM": callIndirect,
 	} {
 		emitters[h] = e
 	}

@@ -51,25 +51,17 @@ func push(t *translator) bool {
 	return true
 }
 
-// pushOperand emits PUSH with a ModRM byte. What memory has waits in a word while the stack is checked.
-func pushOperand(t *translator) bool {
-	in := t.in
-	switch {
-	case in.Size != 8:
+// pushMemory emits PUSH from memory. What it has loaded waits in a word while the stack is checked.
+func pushMemory(t *translator) bool {
+	if t.in.Size != 8 || t.in.Flags&x86.InstMem == 0 || !inMemory(t.in) {
 		return false
-	case in.Flags&x86.InstMem == 0:
-		t.below()
-		t.mem(opMovTo, t.operand(in.RM, scratch), t.place)
-	case !inMemory(in):
-		return false
-	default:
-		t.access(8, false)
-		t.mem(opMov, scratch, t.place)
-		t.mem(opMovTo, scratch, t.word(wordTarget))
-		t.below()
-		t.mem(opMov, scratch, t.word(wordTarget))
-		t.mem(opMovTo, scratch, t.place)
 	}
+	t.access(8, false)
+	t.mem(opMov, scratch, t.place)
+	t.mem(opMovTo, scratch, t.word(wordTarget))
+	t.below()
+	t.mem(opMov, scratch, t.word(wordTarget))
+	t.mem(opMovTo, scratch, t.place)
 	t.moveStack(-8)
 	return true
 }

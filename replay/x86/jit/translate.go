@@ -14,7 +14,7 @@ const (
 	wordBudget        // instructions left, less maxUnit
 	wordStack         // Go's stack pointer
 	wordCache         // address of the jump cache
-	wordTarget        // guest address of an indirect branch, or where the way in leads
+	wordTarget        // guest address of an indirect branch, where the way in leads, or what PUSH from memory has loaded
 	wordHost          // and the host's address of its code
 	wordFault         // where generated code faulted
 	wordLive          // not 0: vector registers are the guest's
