@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vplay/replay"
+	"vplay/replay/mem"
 	"vplay/replay/x86/jit"
 )
 
@@ -45,6 +46,7 @@ func chooseEngine(c *cobra.Command) (engine, error) {
 	if on, err := strconv.ParseBool(chosen); off || err == nil && !on {
 		return engine{why: "as --" + noJIT + " wants it"}, nil
 	}
+	mem.Prepare()
 	pool, err := jit.Open()
 	if err != nil {
 		if chosen == jitAll {

@@ -1,9 +1,12 @@
-//go:build unix && !linux
+//go:build !linux
 
 package mem
 
-// What stands for arena_linux.go on other Unix systems.
+// Only Linux has a file for the arena's memory.
 
-func refuseHugePages([]byte) {}
+// Prepare does nothing here.
+func Prepare() {}
+
+func arenaFile() int { return -1 }
 
 func touch([]byte) {}

@@ -4,10 +4,10 @@ package mem
 
 // The arena's memory on systems that are no Unix.
 
-// mapChunk returns n bytes of zeroed memory from the Go heap, where the system
-// has no mmap.
-func mapChunk(n int) ([]byte, error) { return make([]byte, n), nil }
+// mapChunk returns zeroed memory for a chunk from the Go heap, where the system
+// has no mmap; it is in no file.
+func mapChunk() (b []byte, offset int64, err error) {
+	return make([]byte, chunkPages*PageSize), -1, nil
+}
 
-func unmapChunk([]byte) error { return nil }
-
-func touch([]byte) {}
+func unmapChunk([]byte, int64) error { return nil }

@@ -44,9 +44,10 @@ type pageMeta struct {
 type Mask [PageSize / 8]byte
 
 type chunk struct {
-	bytes []byte
-	pages *[chunkPages]Page
-	meta  [chunkPages]pageMeta
+	bytes  []byte
+	pages  *[chunkPages]Page
+	offset int64 // in the arena's file; -1: in none
+	meta   [chunkPages]pageMeta
 }
 
 // Pool is the arena that guest pages live in. It may be shared by spaces on
@@ -84,7 +85,7 @@ func (p *Pool) Close() error {
 	defer p.mu.Unlock()
 	var first error
 	for i := range p.n {
-		if err := unmapChunk(p.chunks[i].bytes); err != nil && first == nil {
+		if err := unmapChunk(p.chunks[i].bytes, p.chunks[i].offset); err != nil && first == nil {
 			first = err
 		}
 		p.chunks[i] = nil
@@ -130,11 +131,11 @@ func (p *Pool) alloc() pageID {
 // fresh takes a page never used before. The caller holds mu.
 func (p *Pool) fresh() pageID {
 	if p.n == 0 || p.next == chunkPages {
-		b, err := mapChunk(chunkPages * PageSize)
+		b, offset, err := mapChunk()
 		if err != nil || p.n == maxChunks {
 			panic(fmt.Sprintf("mem: out of memory for guest pages after %d MiB: %v", p.n*4, err))
 		}
-		p.chunks[p.n] = &chunk{bytes: b, pages: pagesOf(b)}
+		p.chunks[p.n] = &chunk{bytes: b, pages: pagesOf(b), offset: offset}
 		p.n++
 		p.next = 0
 		if p.n == 1 {

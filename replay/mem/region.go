@@ -124,13 +124,7 @@ func (s *Space) Work() int64 { return s.work }
 // useAll takes another map that has nothing to do with the present one.
 func (s *Space) useAll(m AddressMap) {
 	s.hasShared = nil
-	s.useRegions(m)
-}
-
-// useRegions takes another map.
-func (s *Space) useRegions(m AddressMap) {
-	s.regions = m
-	s.last = nil
+	s.regions, s.last = m, nil
 	s.flush()
 }
 
@@ -168,7 +162,8 @@ func (s *Space) take(m AddressMap, start, end uint64, isShared bool) {
 		s.shared = &sharedIndex{of: m, byObject: x.byObject, all: x.all}
 	}
 	s.work += regionWork
-	s.useRegions(m)
+	s.regions, s.last = m, nil
+	s.flushRange(start, end)
 }
 
 // Map adds a region, unmapping what was there.

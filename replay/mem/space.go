@@ -113,13 +113,35 @@ func (s *Space) Close() {
 }
 
 func (s *Space) flush() {
+	s.flushOwn()
+	if s.OnFlush != nil {
+		s.OnFlush(0, true)
+	}
+}
+
+// flushOwn is flush for what the space itself remembers.
+func (s *Space) flushOwn() {
 	for a := range s.open {
 		s.closeHashed(a)
 	}
 	s.hashed = [hashedPages]hashedPage{}
 	s.flushSlowTLB()
+}
+
+// maxFlushed is how many pages are flushed one by one: to find all others again costs more.
+const maxFlushed = 1 << 10
+
+// flushRange is flush for the pages in [start, end), after a change of the map there: at other addresses the same pages stay.
+func (s *Space) flushRange(start, end uint64) {
+	if end-start > maxFlushed*PageSize || len(s.open) > 0 {
+		s.flush()
+		return
+	}
+	s.flushOwn()
 	if s.OnFlush != nil {
-		s.OnFlush(0, true)
+		for a := start; a < end; a += PageSize {
+			s.OnFlush(a, false)
+		}
 	}
 }
 

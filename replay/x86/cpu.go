@@ -91,7 +91,9 @@ type CPU struct {
 	shiftAux uint64 // AF after shifts, as a bit of aux: auxAF on AMD, where OF differs too, else 0
 
 	// Host is for an engine whose code finds words of its own there (HostLayout).
-	Host [28]uint64
+	Host [33]uint64
+	// HostTable is a table for such code.
+	HostTable [HostTableSize]uint64
 
 	code codeCache
 	rtlb [tlbSize]tlbEntry
@@ -99,6 +101,7 @@ type CPU struct {
 
 	rslow, wslow   slowPages
 	partialBus     PartialBus // Bus, or nil
+	mappedBus      MappedBus  // Bus, or nil
 	log            *AccessLog // nil: nobody wants to know all accesses
 	rpartial       partialPages
 	wpartial       partialPages
@@ -147,6 +150,7 @@ func (c *CPU) Renew(bus Bus, id *CPUIdentity) {
 	}
 	_, c.flushesCode = bus.(CodeFlusher)
 	c.partialBus, _ = bus.(PartialBus)
+	c.mappedBus, _ = bus.(MappedBus)
 	if id.Vendor == VendorAMD {
 		c.shiftAux = auxAF
 	}

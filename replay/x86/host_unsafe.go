@@ -19,7 +19,11 @@ type HostLayout struct {
 	// of those that are plain, and what an access adds to the count. The page of address a is in entry a>>12 mod PartialEntries.
 	LoadPartial, StorePartial int32
 	Host                      int32 // CPU.Host
+	HostTable                 int32 // CPU.HostTable
 }
+
+// HostTableSize is how many words CPU.HostTable has.
+const HostTableSize = 256
 
 // TLBEntries is the size of a translation cache.
 const TLBEntries = tlbSize
@@ -33,7 +37,7 @@ func Layout() HostLayout {
 		MXCSR:   int32(unsafe.Offsetof(c.MXCSR)),
 		LoadTLB: int32(unsafe.Offsetof(c.rtlb)), StoreTLB: int32(unsafe.Offsetof(c.wtlb)),
 		LoadPartial: int32(unsafe.Offsetof(c.rpartial)), StorePartial: int32(unsafe.Offsetof(c.wpartial)),
-		Host: int32(unsafe.Offsetof(c.Host)),
+		Host: int32(unsafe.Offsetof(c.Host)), HostTable: int32(unsafe.Offsetof(c.HostTable)),
 	}
 }
 

@@ -204,8 +204,9 @@ func (t *TraceEngine) leave(c *CPU, in *Inst, e Exit) Exit {
 func (c *CPU) SetBus(b Bus) {
 	c.Bus = b
 	_, c.flushesCode = b.(CodeFlusher)
-	if c.partialBus = nil; c.log == nil {
+	if c.partialBus, c.mappedBus = nil, nil; c.log == nil {
 		c.partialBus, _ = b.(PartialBus)
+		c.mappedBus, _ = b.(MappedBus)
 	}
 	c.FlushTLB()
 }

@@ -21,7 +21,10 @@ type Emulator struct {
 // NewEmulator returns an emulator that acts as the CPU id.
 func NewEmulator(id *x86.CPUIdentity) *Emulator {
 	e := &Emulator{bus: new(sandbox)}
-	e.bus.pages = *baseImage
+	e.bus.pages, e.bus.file = newPages()
+	for i := range e.bus.pages {
+		*e.bus.pages[i] = baseImage[i]
+	}
 	for i := range e.bus.code {
 		for j := range e.bus.code[i] {
 			e.bus.code[i][j] = 0xcc
@@ -64,10 +67,16 @@ func (e *Emulator) learn(k *Case) bool {
 	return learnt
 }
 
+// flushEvery is how often a case begins with no page of data where generated code finds it: its accesses fault in the host then.
+const flushEvery = 8
+
 // prepare loads memory, code and registers; it returns how many code bytes.
 func (e *Emulator) prepare(k *Case) int {
 	placed := e.bus.place(k)
 	e.reload(k)
+	if e.bus.id%flushEvery == 0 {
+		e.cpu.FlushTLB()
+	}
 	e.cpu.FlushTLBPage(CodeBase)
 	e.cpu.FlushTLBPage(CodeBase + pageSize)
 	return placed
@@ -210,7 +219,7 @@ func hidePointers(f *x86.FPU) {
 func (e *Emulator) collect(k *Case, o *Outcome) {
 	var before [pageSize]byte
 	for i := range e.bus.pages {
-		now := &e.bus.pages[i]
+		now := e.bus.pages[i]
 		if i == readOnlyIndex {
 			continue
 		}
@@ -271,11 +280,21 @@ func appendChanges(l []Run, now, was *[pageSize]byte, base uint64) []Run {
 
 // sandbox is the memory of the cases as a Bus.
 type sandbox struct {
-	pages [sandboxPages][pageSize]byte
+	pages [sandboxPages]*[pageSize]byte
+	file  int // the file that has the pages, so that generated code can map them; -1: none
 	code  [CodeSize / pageSize][pageSize]byte
 	id    uint64
 	// writable says that the case may write the code pages.
 	writable bool
+}
+
+// newPlainPages returns the pages of a sandbox that are in no file.
+func newPlainPages() (pages [sandboxPages]*[pageSize]byte) {
+	all := new([sandboxPages][pageSize]byte) // by themselves, so that they are aligned
+	for i := range all {
+		pages[i] = &all[i]
+	}
+	return pages
 }
 
 // at returns the bytes from a to the end of its page.
@@ -315,7 +334,7 @@ func (s *sandbox) erase(k *Case, n int) {
 // page returns the page at a and whether stores and execution are allowed.
 func (s *sandbox) page(a uint64) (p *[pageSize]byte, writable, executable bool) {
 	if i := pageIndex(a); i >= 0 {
-		return &s.pages[i], i != readOnlyIndex, false
+		return s.pages[i], i != readOnlyIndex, false
 	}
 	if a >= CodeBase && a < CodeBase+CodeSize {
 		return &s.code[(a-CodeBase)/pageSize], s.writable, true
@@ -342,6 +361,18 @@ func (s *sandbox) Translate(a uint64, k x86.Access) (*[4096]byte, bool) {
 	p, _, x := s.page(a)
 	return p, k != x86.Store || !x
 }
+
+// Mapping implements x86.MappedBus: pages of data are in the file.
+func (s *sandbox) Mapping(a uint64, k x86.Access) (x86.Mapping, bool) {
+	i := pageIndex(a)
+	if i < 0 || s.fault(a, k).Kind != x86.FaultNone {
+		return x86.Mapping{}, false
+	}
+	return x86.Mapping{Addr: a, Offset: int64(i) * pageSize, Pages: 1, Stores: i != readOnlyIndex}, true
+}
+
+// MappedFile implements x86.MappedBus.
+func (s *sandbox) MappedFile() (fd int, ok bool) { return s.file, s.file >= 0 }
 
 // Probe implements x86.Bus.
 func (s *sandbox) Probe(a uint64, n int, k x86.Access) x86.Fault {

@@ -14,7 +14,7 @@ import (
 
 // inMemory reports whether the memory operand can be emitted.
 func inMemory(in *x86.Inst) bool {
-	return in.Base == x86.RIPReg || in.Base == x86.NoReg && in.Index == x86.NoReg ||
+	return isAbsolute(in) ||
 		in.Disp >= math.MinInt32 && in.Disp <= math.MaxInt32
 }
 
@@ -23,7 +23,7 @@ func inMemory(in *x86.Inst) bool {
 func (t *translator) effective(to uint8) {
 	in := t.in
 	t.overwrites(to)
-	if in.Base == x86.RIPReg || in.Base == x86.NoReg && in.Index == x86.NoReg {
+	if isAbsolute(in) {
 		t.load64(to, uint64(in.Disp))
 		return
 	}
@@ -50,12 +50,16 @@ func (t *translator) operand(n, via uint8) uint8 {
 // overwrites says that register r gets another value.
 func (t *translator) overwrites(r uint8) {
 	if r == address {
-		t.holds, t.isPlaced = noAnchor, false
+		t.holds, t.isPlaced, t.within = noAnchor, false, noBase
 	}
 }
 
 // access makes place the memory operand, of size bytes. Behind it the host's flags may be lost.
 func (t *translator) access(size uint8, store bool) {
+	if t.isDirect() {
+		t.directOperand()
+		return
+	}
 	if t.anchored(size, store) {
 		return
 	}
@@ -105,7 +109,7 @@ func (t *translator) checkRange(size uint32, store bool) (jump int) {
 	if store {
 		cache = t.layout.StoreTLB
 	}
-	t.holds = noAnchor
+	t.holds, t.within = noAnchor, noBase
 	t.rotated(8)
 	t.bytes(0x25) // and eax, imm32
 	t.imm32(16 * (x86.TLBEntries - 1))

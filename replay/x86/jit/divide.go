@@ -23,11 +23,11 @@ func divide(t *translator) bool {
 		return false
 	}
 	divisor := uint8(address)
+	t.save()
+	t.lost() // the tests below change them
 	if isMem {
 		t.access(in.Size, false)
-		t.save()
 	} else {
-		t.save()
 		divisor = t.operand(in.RM, address)
 	}
 	wide := in.Size == 8

@@ -44,7 +44,7 @@ func (t *translator) again(reads bool) bool {
 		return t.againHigh(reads)
 	}
 	if f.rm.dir == 0 || f.reg.byte && t.highByte(in.Reg) {
-		return false
+		return isMem && t.storeHigh()
 	}
 	o, reg := t.opcodeOf(), f.digit
 	if !isMem {
@@ -118,6 +118,19 @@ func (t *translator) extendHigh() bool {
 	} else {
 		t.mem(opMovTo, rax, t.guest(in.Reg))
 	}
+	return true
+}
+
+// storeHigh emits MOV of ah, ch, dh or bh to memory, whose address needs REX.
+func (t *translator) storeHigh() bool {
+	in := t.in
+	if t.f.op.opmap != 0 || t.f.op.op != 0x88 || !inMemory(in) {
+		return false
+	}
+	t.access(1, true)
+	t.move(rax, hostOf[in.Reg-highAH])
+	t.bytes(0x0f, 0xb6, 0xc4) // movzx eax, ah
+	t.mem(opcode{op: 0x88}, rax, t.place)
 	return true
 }
 

@@ -57,6 +57,17 @@ type Engine struct {
 
 	log *traceLog // of who is told of what is executed; nil: nobody
 
+	windows *windows        // of its part of the pool
+	direct  bool            // code is made that does not check accesses
+	checked map[uint64]bool // but for instructions at these addresses
+	refused *site           // that is to be one of them
+	// refusals are how many accesses to a page failed that could not be mapped; retries says that those that are checked are
+	// to be tried again, and retried how often they were.
+	refusals map[uint64]int
+	retries  bool
+	retried  int
+	placed   []*unit // with versions, by where their code is
+
 	running bool    // Run is
 	stale   changed // code of which pages may have changed since their identities were asked for
 	sieve   *x86.Sieve
@@ -119,6 +130,7 @@ func (e *Engine) run(c *x86.CPU, limit uint64) x86.Exit {
 	limit = min(limit, c.Retired+e.slice)
 	e.followSieve(c)
 	for {
+		e.forgetRefused()
 		for e.stale.any() {
 			e.validate(c)
 		}
@@ -162,6 +174,7 @@ func (e *Engine) chooses(c *x86.CPU) bool {
 		e.traps, e.changed = traps, c.Retired
 		e.drop()
 	}
+	e.choosesDirect(c)
 	return e.fits(c)
 }
 
@@ -173,6 +186,11 @@ func (e *Engine) Invalidate(c *x86.CPU, page uint64) {
 	}
 	if page == x86.AllPages {
 		e.clearSeen()
+		e.windows.clear()
+	} else {
+		e.clearSeenOf(e.pages[page])
+		e.windows.drop(page)
+		e.mayMap(page)
 	}
 	if page == x86.AllPages || e.pages[page] != nil {
 		e.stale.add(page)
@@ -299,6 +317,7 @@ func (e *Engine) translate(pc uint64, p *page, r recipe, id int, until uint64) *
 	began := e.t.n + e.t.away.n
 	u := e.t.translate(pc, p, text, r, id, until)
 	if u != nil {
+		e.placed = append(e.placed, u)
 		e.Stats.Units++
 		e.Stats.Instructions += uint64(len(u.insts))
 		e.Stats.Bytes += uint64(e.t.n + e.t.away.n - began)

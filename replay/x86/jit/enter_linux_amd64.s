@@ -32,6 +32,14 @@ TEXT ·onSignal(SB), NOSPLIT|NOFRAME|TOPFRAME, $0
 	MOVQ 160(DX), CX               // rsp: the CPU
 	ADDQ ·faultOffset(SB), CX
 	MOVQ AX, 0(CX)
+	MOVQ 216(DX), AX               // cr2
+	MOVQ AX, 8(CX)
+	MOVQ 192(DX), AX               // err
+	MOVQ AX, 16(CX)
+	MOVQ 200(DX), AX               // trapno
+	MOVQ AX, 24(CX)
+	MOVQ 176(DX), AX               // eflags
+	MOVQ AX, 32(CX)
 	MOVQ ·faultExit(SB), AX
 	MOVQ AX, 168(DX)
 	RET

@@ -2,7 +2,12 @@
 
 package jit
 
-import "vplay/replay/x86"
+import (
+	"cmp"
+	"slices"
+
+	"vplay/replay/x86"
+)
 
 // What happens between Go and generated code.
 
@@ -44,6 +49,7 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 	flagsIn(c)
 	next := u.body
 	c.Host[wordLive], c.Host[wordWant] = 0, 0
+	e.windows.copyTo(c)
 	for {
 		c.Host[wordTarget] = uint64(e.pool.address(next))
 		enter(e.pool.address(e.pool.enter), c)
@@ -58,7 +64,8 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 			c.RIP = s.unit.pc + uint64(s.unit.at[s.index])
 			flagsOut(c)
 			x, goesOn = e.executeIn(c, s.unit, s.index)
-			fits := goesOn && !e.stale.any() && e.fits(c)
+			e.windows.copyTo(c)
+			fits := goesOn && !e.stale.any() && e.refused == nil && !e.retries && e.fits(c)
 			if !fits || next == 0 || !anchored(c, s.anchors) {
 				e.leaveIn(c, s.unit, s.index, retired)
 				if fits && next == 0 {
@@ -98,7 +105,13 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 			flagsOut(c)
 			return x86.ExitNone, true
 		default:
-			return e.faulted(c, retired)
+			u, i := e.placeOf(c)
+			if s := e.directSite(c, u, i); s != nil {
+				e.missed(c, s)
+				next, c.Host[wordWant] = s.cold, 0
+				continue
+			}
+			return e.faulted(c, u, i, retired)
 		}
 	}
 }
@@ -110,53 +123,53 @@ func (e *Engine) arrived(c *x86.CPU) {
 	}
 }
 
-// faulted deals with a fault in generated code. Registers are as they were before the access, and the way
+// placeOf returns the unit and the instruction at which generated code faulted.
+func (e *Engine) placeOf(c *x86.CPU) (*unit, int) {
+	at := int(c.Host[wordFault] - uint64(e.pool.address(0)))
+	n, _ := slices.BinarySearchFunc(e.placed, at+1, func(u *unit, at int) int { return cmp.Compare(u.body, at) })
+	if n == 0 || !e.placed[n-1].has(at) {
+		panic("jit: a fault outside of the code of any unit")
+	}
+	u := e.placed[n-1]
+	i := len(u.insts) - 1
+	for u.host[i] > at {
+		i--
+	}
+	return u, i
+}
+
+// faulted deals with a fault at instruction i of u that is not because of a page. Registers are as they were before, and the way
 // to the handler saves the flags, so the instruction can be executed by the interpreter. A floating-point exception that the
 // guest does not mask is raised by it anew. All else is a mistake of the translator, and the unit the interpreter's from now on.
-func (e *Engine) faulted(c *x86.CPU, retired uint64) (x86.Exit, bool) {
-	at := int(c.Host[wordFault] - uint64(e.pool.address(0)))
-	for _, u := range e.all {
-		for _, v := range u.versions {
-			if v.has(at) {
-				u = v
-			}
-		}
-		if !u.has(at) {
-			continue
-		}
-		i := len(u.insts) - 1
-		for u.host[i] > at {
-			i--
-		}
-		c.Retired = retired + uint64(i)
-		c.RIP = u.pc + uint64(u.at[i])
-		if s := e.siteOf(u, i); s != nil {
-			c.Host[wordTarget], c.Host[wordWant] = uint64(e.pool.address(s.cold)), 0
-			enter(e.pool.address(e.pool.enter), c)
-		}
-		flagsOut(c)
-		if e.traps && e.t.rows[u.insts[i].Row].raises && c.MXCSR&^(c.MXCSR>>mxcsrMaskShift)&mxcsrFlags != 0 {
-			e.Stats.Raised++
-			x, goesOn := e.executeIn(c, u, i)
-			e.leaveIn(c, u, i, retired)
-			return x, x == x86.ExitNone && goesOn
-		}
-		e.leaveIn(c, u, i, retired)
-		e.Faults = append(e.Faults, Fault{PC: c.RIP, Bytes: e.bytesAt(c)})
-		e.forget(u)
-		if u := e.units[u.pc]; u != nil { // that one was a version
-			e.forget(u)
-		}
-		*e.entries.at(u.key) = entry{pc: u.key, used: true, refused: true}
-		return x86.ExitNone, true
+func (e *Engine) faulted(c *x86.CPU, u *unit, i int, retired uint64) (x86.Exit, bool) {
+	c.Retired = retired + uint64(i)
+	c.RIP = u.pc + uint64(u.at[i])
+	if s := e.siteOf(u, i); s != nil {
+		e.flagsAtFault(c, s)
+		c.Host[wordTarget], c.Host[wordWant] = uint64(e.pool.address(s.cold)), 0
+		enter(e.pool.address(e.pool.enter), c)
 	}
-	panic("jit: a fault outside of the code of any unit")
+	flagsOut(c)
+	if e.traps && e.t.rows[u.insts[i].Row].raises && c.MXCSR&^(c.MXCSR>>mxcsrMaskShift)&mxcsrFlags != 0 {
+		e.Stats.Raised++
+		x, goesOn := e.executeIn(c, u, i)
+		e.leaveIn(c, u, i, retired)
+		return x, x == x86.ExitNone && goesOn
+	}
+	e.leaveIn(c, u, i, retired)
+	e.Faults = append(e.Faults, Fault{PC: c.RIP, Bytes: e.bytesAt(c)})
+	e.forget(u)
+	if u := e.units[u.pc]; u != nil { // that one was a version
+		e.forget(u)
+	}
+	*e.entries.at(u.key) = entry{pc: u.key, used: true, refused: true}
+	return x86.ExitNone, true
 }
 
 // siteOf returns the site of instruction i of u, or nil.
 func (e *Engine) siteOf(u *unit, i int) *site {
-	for id := range uint32(e.sites.n) {
-		if s := e.sites.at(id); s.unit == u && s.index == i {
+	for id := u.sites[0]; id < u.sites[1]; id++ {
+		if s := e.sites.at(id); s.index == i {
 			return s
 		}
 	}

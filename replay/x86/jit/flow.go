@@ -183,7 +183,7 @@ func ret(t *translator) bool {
 		return false
 	}
 	t.mustSave()
-	t.top(stackPointer)
+	t.top(x86.RSP)
 	t.mem(opMov, address, t.place)
 	t.lost()
 	t.find()

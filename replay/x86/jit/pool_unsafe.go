@@ -42,6 +42,10 @@ type Pool struct {
 	translated atomic.Uint64
 	used       atomic.Int64 // bytes of code of all engines
 
+	dead    uintptr // the window of all parts that have none; 0: there are no windows
+	windows [chunks]windows
+	borders atomic.Int64 // of all windows
+
 	mu   sync.Mutex
 	free []int     // offsets of chunks
 	idle []*Engine // that may be used again, the last one last
@@ -115,6 +119,12 @@ func newPool(n int) (*Pool, error) {
 	for i := range n {
 		p.free = append(p.free, stubSize+i*chunkSize)
 	}
+	if hasRORX() {
+		p.dead, _ = reserve() // without, each access is checked
+	}
+	for i := range p.windows {
+		p.windows[i].init(p, i)
+	}
 	return p, nil
 }
 
@@ -154,6 +164,9 @@ func (p *Pool) give(at, used int) {
 	defer p.mu.Unlock()
 	p.free = append(p.free, at)
 }
+
+// windowsOf returns the windows of the engine that has the chunk at an offset.
+func (p *Pool) windowsOf(chunk int) *windows { return &p.windows[(chunk-stubSize)/chunkSize] }
 
 // addressOf returns the address of a log's first word. It never moves.
 func addressOf(words []uint64) uint64 {

@@ -62,7 +62,7 @@ func (t *translator) findReaches() {
 			open = [16][2]int{}
 			continue
 		}
-		if base, m, ok := t.accessed(); ok {
+		if base, m, ok := t.accessed(); ok && !t.isDirect() {
 			if base == x86.RSP {
 				m.at += sp
 			}

@@ -17,4 +17,6 @@ type Stats struct {
 	Resets                     uint64
 	Bad                        uint64 // units not translated because of a mistake about flags
 	Raised                     uint64 // floating-point exceptions
+	Direct                     uint64 // accesses that faulted because a page was not in its window (windows.go)
+	Refused                    uint64 // and could not be mapped
 }

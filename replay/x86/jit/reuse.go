@@ -86,6 +86,10 @@ func (e *Engine) leave() {
 	e.entries.clear()
 	e.sieve, e.Faults, e.idle, e.stale = nil, nil, true, e.stale[:0]
 	e.clearSeen()
+	e.refused, e.retries, e.retried = nil, false, 0
+	clear(e.refusals)
+	e.windows.clear() // its memory is not kept
+	e.windows.refused = false
 	e.t.c = nil // its memory is not kept
 }
 

@@ -18,15 +18,34 @@ func oneInst(code []byte, at int) (x86.Inst, error) {
 	return x86.DecodeInst(code[at:min(len(code), at+15)], uint64(at), host())
 }
 
+// pointer is what is known of r15, or of what an anchor keeps.
+type pointer struct {
+	reach int64 // so many bytes of the guest are there, behind a check
+	added uint8 // it is what is added to this register of the host; none: it is not
+	// inWindow says that it is an address in a window, or beside one by a guard at most.
+	inWindow bool
+}
+
+// lookup is what is known of rax while a part is looked up.
+type lookup struct {
+	of      uint8 // al is the part of this register's address; none: it is not
+	isIndex bool  // and all of rax
+	isPart  bool  // it was compared with part
+	part    uint8
+	isEqual bool // and is that
+	isAdded bool // rax is what is added to of
+}
+
 // unsafeIn returns what in the code of a unit could touch memory that is not the guest's, or
 // a state of the host that must not change; nil when there is nothing. The rules are those of
-// RATIONALE.md: memory is the CPU's, by rsp, or it is [r15] behind the check or [rax] of the jump
+// RATIONALE.md: memory is the CPU's, by rsp, or it is [r15] behind the check, in a window, or [rax] of the jump
 // cache; and nothing loads rsp, or flags other than arithmetic ones.
-func unsafeIn(code []byte, from, to int) error {
+func unsafeIn(w *windows, code []byte, from, to int) error {
 	layout := x86.Layout()
-	reach := int64(0)             // so many bytes of the guest are where r15 points to
-	found, seen := false, false   // rax is an entry of the jump cache, or the bytes of seen.go
-	var anchors [maxAnchors]int64 // as reach, where the words of anchors point to
+	found, seen := false, false // rax is an entry of the jump cache, or the bytes of seen.go
+	p, constant := pointer{added: none}, uint64(0)
+	l := lookup{of: none}
+	var anchors [maxAnchors]pointer
 	for at := from; at < to; {
 		in, err := oneInst(code, at)
 		if err != nil {
@@ -47,16 +66,35 @@ func unsafeIn(code []byte, from, to int) error {
 			return bad("changes flags or segments")
 		}
 		isMem := (e.Read.Parts|e.Write.Parts)&x86.PartMemory != 0
+		isTable := isMem && in.Base == x86.RSP && in.Index == rax && in.Scale == 3 && in.Disp == int64(layout.HostTable)
+		isNear := in.Disp >= -maxDisp && in.Disp <= maxDisp
 		switch {
 		case !isMem:
 		case in.Flags&x86.InstMem == 0:
 			return bad("implied memory")
+		case isTable && !l.isIndex:
+			return bad("a table whose index may be any")
 		case in.Base == x86.RSP:
-		case in.Base == r15 && in.Index == x86.NoReg && in.Disp >= 0 && in.Disp+sizeOfAccess(&in) <= reach:
+		case in.Base == r15 && in.Index == x86.NoReg && in.Disp >= 0 && in.Disp+sizeOfAccess(&in) <= p.reach:
+		case in.Base == r15 && in.Index == x86.NoReg && p.inWindow && isNear:
+		case in.Base == r15 && in.Index == p.added && p.added != none && in.Scale == 0 && isNear:
 		case marks(&in, row) && seen:
 		case in.Base == rax && in.Index == x86.NoReg && (in.Disp == 0 || in.Disp == 8) && found && e.Write.Parts&x86.PartMemory == 0:
 		default:
 			return bad("memory that was not checked")
+		}
+		// What is at a base register moves with it by little, or is lost.
+		moves := row.Mnemonic == "LEA" && in.Base == in.Reg && in.Index == x86.NoReg && in.Size == 8 && isNear ||
+			(row.Mnemonic == "ADD" || row.Mnemonic == "SUB") && in.Flags&x86.InstMem == 0 && in.Size == 8 && in.Opc&^2 == 0x81 && int64(in.Imm) >= -maxDisp && int64(in.Imm) <= maxDisp
+		if !moves {
+			if p.added != none && e.Write.R>>p.added&1 != 0 {
+				p.added = none
+			}
+			for i := range anchors {
+				if r := anchors[i].added; r != none && e.Write.R>>r&1 != 0 {
+					anchors[i] = pointer{added: none}
+				}
+			}
 		}
 		// An addition to r15 from the translation cache makes it a host's address; one to rax from
 		// wordCache the entry of the jump cache. Any other write undoes that.
@@ -65,20 +103,61 @@ func unsafeIn(code []byte, from, to int) error {
 		anchor := word - wordAnchor
 		isAnchor := row.Mnemonic == "MOV" && cache && in.Index == x86.NoReg && in.Reg == r15 && anchor >= 0 && anchor < maxAnchors
 		if isAnchor && e.Write.R == 0 {
-			anchors[anchor] = reach
+			anchors[anchor] = p
 		} else if cache && e.Write.Parts&x86.PartMemory != 0 && anchor >= 0 && anchor < maxAnchors {
 			return bad("changes an anchor")
+		}
+		number, isNumber := in.Imm, row.Mnemonic == "MOV" && in.Flags&x86.InstMem == 0 && e.Read.R == 0
+		if isNumber && in.Size == 4 {
+			number = uint64(uint32(number))
 		}
 		switch {
 		case e.Write.R&(1<<r15) == 0:
 		case isAnchor:
-			reach = anchors[anchor]
+			p = anchors[anchor]
+		case row.Mnemonic == "LEA" && in.Base == r15 && in.Index == rax && in.Scale == 0 && in.Disp == 0 && l.isAdded && l.of == r15:
+			p = pointer{added: none, inWindow: true}
 		case row.Mnemonic == "LEA" && in.Base == r15 && in.Index == x86.NoReg && in.Disp >= 0: // for a test of its low bits
-			reach -= in.Disp
+			p = pointer{reach: p.reach - in.Disp, added: none}
 		case row.Mnemonic == "ADD" && cache && in.Index == rax:
-			reach = checkBefore(code, from, at)
+			p = pointer{reach: checkBefore(code, from, at), added: none}
+		case row.Mnemonic == "MOV" && isTable && l.isIndex:
+			p = pointer{added: l.of}
+		case isNumber:
+			_, ok := w.guest(number)
+			p = pointer{added: none, inWindow: ok}
 		default:
-			reach = 0
+			p = pointer{added: none}
+		}
+		if e.Write.R&(1<<r15) != 0 {
+			constant = 0
+			if isNumber {
+				constant = number
+			}
+			if l.of == r15 {
+				l = lookup{of: none}
+			}
+		}
+		switch {
+		case row.Mnemonic == "RORX" && in.Reg == rax && in.Size == 8 && in.Imm&63 == windowShift:
+			l = lookup{of: in.RM}
+		case row.Mnemonic == "MOVZX" && in.Reg == rax && in.RM == rax && in.Size == 4 && in.Flags&x86.InstMem == 0:
+			l.isIndex = true
+		case row.Mnemonic == "CMP" && in.Size == 1 && in.Opc == 0x3c && l.of != none && !l.isAdded:
+			l.part, l.isPart = uint8(in.Imm), true
+		case isJcc(&in) && in.Opc&15 == ifNotEqual && l.isPart:
+			l.isEqual = true
+			if constant != 0 && l.of != r15 && constant == w.table[l.part] {
+				p.added = l.of
+			}
+		case row.Mnemonic == "MOV" && isTable && in.Reg == rax:
+			l.isAdded, l.isIndex = l.isIndex, false
+		case isNumber && e.Write.R == 1<<rax && l.isEqual && number == w.table[l.part]:
+			l.isAdded = true
+		case e.Write.R&(1<<rax) != 0, l.of != none && e.Write.R>>l.of&1 != 0:
+			l = lookup{of: none}
+		case e.Write.Flags != 0:
+			l.isPart = false
 		}
 		if e.Write.R&(1<<rax) != 0 {
 			seen = row.Mnemonic == "MOV" && cache && in.Index == x86.NoReg && in.Disp == int64(layout.Host+8*wordSeen)
@@ -118,6 +197,11 @@ func sizeOfAccess(in *x86.Inst) int64 {
 // TestTranslationsAreSafe translates random bytes, and random instructions of all rows, and looks
 // at all the code that comes out.
 func TestTranslationsAreSafe(t *testing.T) {
+	t.Run("checks", func(t *testing.T) { translationsAreSafe(t, false) })
+	t.Run("windows", func(t *testing.T) { translationsAreSafe(t, true) })
+}
+
+func translationsAreSafe(t *testing.T, direct bool) {
 	pool, err := Open()
 	if err != nil {
 		t.Fatal(err)
@@ -134,8 +218,18 @@ func TestTranslationsAreSafe(t *testing.T) {
 	e.Eager()
 	begin(e)
 	c.SetEngine(e)
+	if e.direct = direct; direct {
+		for _, a := range []uint64{textAt, inStack} {
+			if !e.windows.open(a) && !e.windows.has(a) {
+				t.Fatal("no window")
+			}
+		}
+	}
 	for i := range n {
 		e.drop()
+		for r := range c.R {
+			c.R[r] = []uint64{textAt, inStack, 3 << windowShift}[rng.IntN(3)]
+		}
 		for j := range bus.text {
 			bus.text[j] = byte(rng.Uint32())
 		}
@@ -147,9 +241,9 @@ func TestTranslationsAreSafe(t *testing.T) {
 		if u == nil {
 			continue
 		}
-		err := unsafeIn(e.pool.rw, u.head, e.t.n)
+		err := unsafeIn(e.windows, e.pool.rw, u.head, e.t.n)
 		if err == nil {
-			err = unsafeIn(e.pool.rw, e.chunk+hotSize, e.t.away.n)
+			err = unsafeIn(e.windows, e.pool.rw, e.chunk+hotSize, e.t.away.n)
 		}
 		if err != nil {
 			t.Fatalf("%v\nof the unit at %#x of % x", err, pc, bus.text[pc-textAt:u.end-textAt])
@@ -161,9 +255,24 @@ func TestTranslationsAreSafe(t *testing.T) {
 	t.Logf("%+v", e.Stats)
 }
 
+// inStack is an address in the part of stacks and libraries.
+const inStack = 0x7fff_1234_5000
+
 // TestUnsafeIsFound: the look at the code finds what it is for.
 func TestUnsafeIsFound(t *testing.T) {
 	check := []byte{0x49, 0x81, 0xff, 0xf8, 0x0f, 0, 0, 0x0f, 0x87, 0, 0, 0, 0, 0x4c, 0x03, 0xbc, 0x04, 0, 1, 0, 0} // cmp r15, 4088; ja; add r15, [rsp+rax+256]
+	w := &windows{}
+	for i := range w.table {
+		w.table[i] = uint64(i) << 20
+	}
+	table := binary.LittleEndian.AppendUint32(nil, uint32(x86.Layout().HostTable))
+	rotate := []byte{0xc4, 0xe3, 0xfb, 0xf0, 0xc2, windowShift}                                      // rorx rax, rdx, 40
+	found := append(append(bytes.Clone(rotate), 0x0f, 0xb6, 0xc0, 0x4c, 0x8b, 0xbc, 0xc4), table...) // movzx eax, al; mov r15, [rsp+8*rax+table]
+	guess := func(part byte) []byte {                                                                // mov r15, 5<<20; rorx; cmp al, part; jne
+		b := append([]byte{0x49, 0xbf, 0, 0, 0x50, 0, 0, 0, 0, 0}, rotate...)
+		return append(b, 0x3c, part, 0x0f, 0x85, 0, 0, 0, 0)
+	}
+	guessed, wrong := guess(5), guess(6)
 	for _, x := range []struct {
 		name string
 		code []byte
@@ -176,6 +285,16 @@ func TestUnsafeIsFound(t *testing.T) {
 		{"mov cl, [r15+7] behind the check", append(bytes.Clone(check), 0x41, 0x8a, 0x4f, 0x07), true},
 		{"mov rcx, [r15-1] behind the check", append(bytes.Clone(check), 0x49, 0x8b, 0x4f, 0xff), false},
 		{"mov rcx, [r15] behind the check and a change", append(bytes.Clone(check), 0x49, 0xff, 0xc7, 0x49, 0x8b, 0x0f), false},
+		{"mov rcx, [r15+rdx] in its window", append(bytes.Clone(found), 0x49, 0x8b, 0x0c, 0x17), true},
+		{"mov rcx, [r15+rbx] in another's", append(bytes.Clone(found), 0x49, 0x8b, 0x0c, 0x1f), false},
+		{"mov rcx, [r15] without what it is added to", append(bytes.Clone(found), 0x49, 0x8b, 0x0f), false},
+		{"mov rcx, [r15+rdx] in its window, moved by little", append(bytes.Clone(found), 0x48, 0x83, 0xc2, 0x08, 0x49, 0x8b, 0x0c, 0x17), true},
+		{"mov rcx, [r15+rdx] in its window, and a change", append(bytes.Clone(found), 0x48, 0x03, 0xd3, 0x49, 0x8b, 0x0c, 0x17), false},
+		{"mov rcx, [r15+rdx+2^30]", append(bytes.Clone(found), 0x49, 0x8b, 0x8c, 0x17, 0, 0, 0, 0x40), false},
+		{"mov rcx, [r15+rdx] as guessed", append(bytes.Clone(guessed), 0x49, 0x8b, 0x0c, 0x17), true},
+		{"mov rcx, [r15+rdx] as guessed, without a look", append(bytes.Clone(guessed[:16]), 0x49, 0x8b, 0x0c, 0x17), false},
+		{"mov rcx, [r15+rdx] as guessed of another part", append(bytes.Clone(wrong), 0x49, 0x8b, 0x0c, 0x17), false},
+		{"mov r15, [rsp+8*rax+table] with any index", found[9:], false},
 		{"mov rcx, [rdx]", []byte{0x48, 0x8b, 0x0a}, false},
 		{"mov rcx, fs:[rsp]", []byte{0x64, 0x48, 0x8b, 0x0c, 0x24}, false},
 		{"mov rsp, rax", []byte{0x48, 0x89, 0xc4}, false},
@@ -185,7 +304,7 @@ func TestUnsafeIsFound(t *testing.T) {
 		{"movsb", []byte{0xa4}, false},
 		{"mov [rax], rcx", []byte{0x48, 0x89, 0x08}, false},
 	} {
-		if err := unsafeIn(x.code, 0, len(x.code)); (err == nil) != x.ok {
+		if err := unsafeIn(w, x.code, 0, len(x.code)); (err == nil) != x.ok {
 			t.Errorf("%s: %v", x.name, err)
 		}
 	}

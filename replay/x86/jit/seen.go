@@ -30,6 +30,19 @@ func (e *Engine) clearSeen() {
 	e.cleared++
 }
 
+// clearSeenOf is clearSeen for the units of a page, which may be nil: another page may have come to its address.
+func (e *Engine) clearSeenOf(p *page) {
+	if p == nil || len(p.units) == 0 {
+		return
+	}
+	if e.running {
+		e.reportSeen(e.t.c)
+	}
+	for _, u := range p.units {
+		e.seen()[u.id], u.reported = 0, 0
+	}
+}
+
 // reportSeen calls OnCode for the units that were entered and are not reported yet.
 func (e *Engine) reportSeen(c *x86.CPU) {
 	if c.OnCode == nil {

@@ -12,6 +12,10 @@ const stackPointer = r13
 
 // below makes place the 8 bytes below the stack's top, for a store.
 func (t *translator) below() {
+	if t.isDirect() {
+		t.directFrom(x86.RSP, -8)
+		return
+	}
 	if t.anchored(8, true) {
 		return
 	}
@@ -21,8 +25,13 @@ func (t *translator) below() {
 	t.placed(true)
 }
 
-// top makes place the 8 bytes at base, for a load.
-func (t *translator) top(base uint8) {
+// top makes place the 8 bytes at guest register n, for a load.
+func (t *translator) top(n uint8) {
+	if t.isDirect() {
+		t.directFrom(n, 0)
+		return
+	}
+	base := hostOf[n]
 	if t.anchored(8, false) {
 		return
 	}
@@ -83,13 +92,14 @@ func pop(t *translator) bool {
 	if t.in.Size != 8 {
 		return false
 	}
-	t.top(stackPointer)
+	t.top(x86.RSP)
 	r := hostOf[t.in.Reg]
 	if r == none {
 		r = scratch
 	}
+	t.mem(opMov, scratch, t.place)
 	t.moveStack(8)
-	t.mem(opMov, r, t.place)
+	t.move(r, scratch)
 	t.store(t.in.Reg, r)
 	return true
 }
@@ -99,8 +109,9 @@ func leave(t *translator) bool {
 	if t.in.Size != 8 {
 		return false
 	}
-	t.top(rbp)
+	t.top(x86.RBP)
+	t.mem(opMov, scratch, t.place)
 	t.mem(opLea, stackPointer, at(rbp, 8))
-	t.mem(opMov, rbp, t.place)
+	t.move(rbp, scratch)
 	return true
 }

@@ -35,6 +35,8 @@ func (e *Engine) starts() bool {
 	}
 	e.t.layout, e.t.rows = x86.Layout(), facts()
 	e.slice = minSlice
+	e.windows, e.checked = e.pool.windowsOf(e.chunk), map[uint64]bool{}
+	e.windows.refused, e.refusals = false, map[uint64]int{}
 	e.countBlocks()
 	e.drop()
 	return true
@@ -68,6 +70,7 @@ func (e *Engine) Close() {
 // free gives the engine's memory back.
 func (e *Engine) free() {
 	if e.chunk != 0 {
+		e.windows.clear()
 		clear(e.seen()[:len(e.all)])
 		e.pool.used.Add(-e.counted)
 		e.pool.give(e.chunk, chunkSize)
@@ -83,7 +86,7 @@ func (e *Engine) drop() {
 	e.sites.clear()
 	e.edges.clear()
 	e.clearSeen()
-	e.all = nil
+	e.all, e.placed, e.refused = nil, nil, nil
 	e.t.assembler = assembler{buf: e.pool.rw[:e.chunk+hotSize], n: e.chunk + tableSize}
 	e.t.away = assembler{buf: e.pool.rw[:e.chunk+chunkSize], n: e.chunk + hotSize}
 	e.t.cool = false

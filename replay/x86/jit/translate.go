@@ -9,19 +9,24 @@ import "vplay/replay/x86"
 
 // Words of CPU.Host.
 const (
-	wordExit   = iota // why generated code left: an exit
-	wordFlags         // the guest's flags while the host's are others: OF in byte 0, as LAHF has the rest in byte 1; or the number of a recipe above
-	wordBudget        // instructions left, less maxUnit
-	wordStack         // Go's stack pointer
-	wordCache         // address of the jump cache
-	wordTarget        // guest address of an indirect branch, where the way in leads, or what PUSH from memory has loaded
-	wordHost          // and the host's address of its code
-	wordFault         // where generated code faulted
-	wordLive          // not 0: vector registers are the guest's
-	wordWant          // not 0: they must be, where the way in leads
-	wordMXCSR         // the host's
-	wordSeen          // address of the bytes that units set when they are entered
-	wordLeft          // the operands of a recipe
+	wordExit         = iota // why generated code left: an exit
+	wordFlags               // the guest's flags while the host's are others: OF in byte 0, as LAHF has the rest in byte 1; or the number of a recipe above
+	wordBudget              // instructions left, less maxUnit
+	wordStack               // Go's stack pointer
+	wordCache               // address of the jump cache
+	wordTarget              // guest address of an indirect branch, where the way in leads, or what PUSH from memory has loaded
+	wordHost                // and the host's address of its code
+	wordWindows             // which windows CPU.HostTable is of (windows.go)
+	wordFault               // where generated code faulted,
+	wordFaultAddress        // CR2,
+	wordFaultError          // the error code (SDM volume 3, 4.7),
+	wordFaultTrap           // the exception's number,
+	wordFaultFlags          // and RFLAGS
+	wordLive                // not 0: vector registers are the guest's
+	wordWant                // not 0: they must be, where the way in leads
+	wordMXCSR               // the host's
+	wordSeen                // address of the bytes that units set when they are entered
+	wordLeft                // the operands of a recipe
 	wordRight
 	wordBack    // partial.go: where it goes on,
 	wordSpill1  // registers of the guest meanwhile,
@@ -73,6 +78,14 @@ type translator struct {
 	sp       [maxUnit + 1]int32 // the stack pointer, from what it was when the unit was entered or it was lost sight of
 	singles  []coldEdge         // ways out of checks of reaches
 
+	direct bool // accesses are not checked (direct.go):
+	bases  [16]directBase
+	within int // the base register for which address has what is added, or noBase
+	// changed are the guest registers that the unit has written, lookups the ways of guesses that are still to be emitted.
+	changed      uint16
+	checkedBases uint16 // those from which accesses are checked
+	lookups      []coldLookup
+
 	// of the instruction that is being emitted
 	place memory // its memory operand, in the host's
 	holds int    // the anchor that address holds
@@ -111,6 +124,7 @@ type coldSite struct {
 	flags  flagState // before the instruction
 	resume int       // where it goes on behind the instruction, 0 nowhere
 	native bool      // with the flags in the host's
+	within int       // and the base register for which address has what is added
 }
 
 // coldEdge is an edge that is still to be emitted.
@@ -148,7 +162,11 @@ func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, i
 			return nil
 		}
 	}
+	t.direct = t.e.direct && !t.isSingle
+	t.findChecked()
 	t.findReaches()
+	t.findBases()
+	t.u.sites[0] = uint32(t.e.sites.n)
 	t.align()
 	t.u.head = t.n
 	if t.c.HasBreakpoint(pc) && !t.isSingle {
@@ -168,17 +186,19 @@ func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, i
 		t.u.host = append(t.u.host, t.n)
 		known, lost := len(t.sites), t.loses()
 		t.logWords()
-		if !t.emitted(t.in) || !t.f.emit(t) {
+		isHandled := !t.emitted(t.in) || !t.f.emit(t)
+		if isHandled {
 			t.leaveForHandler()
 			t.upper = 0
 		} else {
 			t.logAfter()
 		}
 		t.afterwards(lost)
+		t.losesBases(isHandled)
 		for j := range t.sites[known:] {
 			t.holds = noAnchor
 			if s := &t.sites[known+j]; !t.ended {
-				s.resume, s.native = t.n, t.flags.native
+				s.resume, s.native, s.within = t.n, t.flags.native, t.keptBase()
 				t.e.sites.at(s.id).anchors = t.anchors()
 			}
 		}
@@ -187,6 +207,7 @@ func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, i
 		t.lastEdge(end, len(t.insts))
 	}
 	t.u.host = append(t.u.host, t.n)
+	t.u.sites[1] = uint32(t.e.sites.n)
 	t.cold()
 	if t.bad {
 		t.e.Stats.Bad++
@@ -234,6 +255,7 @@ func (t *translator) site() *coldSite {
 func (t *translator) miss(cond uint8) {
 	jump := t.jcc(cond)
 	s := t.site()
+	t.bad = t.bad || t.e.sites.at(s.id).native // the way out takes them from where a fault leaves them
 	s.jumps[s.n] = jump
 	s.n++
 }
@@ -241,6 +263,7 @@ func (t *translator) miss(cond uint8) {
 // cold emits the ways out.
 func (t *translator) cold() {
 	t.toCold()
+	t.coldLookups()
 	for i := range t.sites {
 		s := &t.sites[i]
 		for j := range s.m {
@@ -254,16 +277,21 @@ func (t *translator) cold() {
 		}
 		x := t.e.sites.at(s.id)
 		x.cold = t.n
-		if !s.flags.saved {
+		if !s.flags.saved && !x.native {
 			t.bad = t.bad || s.flags.recipe.kind == noRecipe
 			t.cook(s.flags.recipe)
 			t.saveFlags()
 		}
 		t.exit(exitSite, s.id)
 		x.after = s.resume
-		if s.resume != 0 && s.native {
+		if s.resume != 0 && (s.native || s.within != noBase) {
 			x.after = t.n
-			t.loadFlags()
+			if s.within != noBase {
+				t.mem(opMov, address, t.word(wordAnchor+int(t.bases[s.within].slot)))
+			}
+			if s.native {
+				t.loadFlags()
+			}
 			t.jmpTo(s.resume)
 		}
 	}

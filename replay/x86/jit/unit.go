@@ -52,9 +52,11 @@ type unit struct {
 	enters   recipe  // of the flags that it is entered with, in a version
 	versions []*unit // of the same code, for edges that come with a recipe
 	dead     bool
+	checks   bool        // it checks some accesses because they have failed without (direct.go)
 	cut      bool        // it ends where it does because of a breakpoint
 	reported uint64      // OnCode was called for it when Engine.cleared was this
 	trace    *tracedUnit // nil where nobody is told
+	sites    [2]uint32   // numbers of its sites, from and to
 }
 
 // page is a guest page that has units.
@@ -73,6 +75,10 @@ type site struct {
 	cold  int // the way out, which saves the flags
 
 	anchors []anchor // in use behind the instruction
+
+	direct bool // it may fault because of a page that is not in its window
+	native bool // with the guest's flags in the host's
+	failed int  // how often the page could not be mapped
 }
 
 // edge is a way out of a unit to a known address.

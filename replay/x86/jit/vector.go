@@ -124,7 +124,9 @@ func vectors(t *translator) bool {
 			return false
 		}
 		t.access(t.vectorSize(), f.rm.dir&x86.DirWrite != 0)
-		t.aligned()
+		if !t.isDirect() { // else the host looks at that
+			t.aligned()
+		}
 	}
 	if f.raises && t.e.traps {
 		t.save()
@@ -185,6 +187,12 @@ func (t *translator) takeThird(reg uint8, isMem bool) uint8 {
 		t.mem(opMov, via, t.guest(n))
 	}
 	return via
+}
+
+// spillsRCX reports whether takeThird keeps RCX elsewhere while memory is accessed.
+func (t *translator) spillsRCX() bool {
+	f := t.f
+	return f.isVectors && f.general != 0 && hostOf[t.in.VVVV&15] == none && f.reg.dir != 0 && hostOf[t.in.Reg] == none
 }
 
 // putThird undoes takeThird, and stores what was written.
@@ -279,9 +287,11 @@ func (t *translator) legacy(o opcode, reg, rm uint8, isMem bool) {
 // vex writes an instruction with a VEX prefix of three bytes.
 func (t *translator) vex(reg, v, rm uint8, isMem bool) {
 	in, o := t.in, t.f.op
-	b := rm
+	b, x := rm, uint8(0)
 	if isMem {
-		b = address
+		if b = t.place.base; t.place.index != none {
+			x = t.place.index
+		}
 	}
 	last := ^v & 15 << 3
 	if in.Flags&x86.InstW != 0 {
@@ -298,7 +308,7 @@ func (t *translator) vex(reg, v, rm uint8, isMem bool) {
 	case 0xf2:
 		last |= 3
 	}
-	t.bytes(0xc4, ^reg>>3&1<<7|0x40|^b>>3&1<<5|o.opmap, last, o.op)
+	t.bytes(0xc4, ^reg>>3&1<<7|^x>>3&1<<6|^b>>3&1<<5|o.opmap, last, o.op)
 	if !x86.Rows()[in.Row].Encoding.ModRM {
 		return // VZEROUPPER
 	}

@@ -1,0 +1,92 @@
+package mem
+
+// Pages as parts of the arena's file, for who maps them at addresses of its own.
+
+// MappedFile returns the descriptor of the file. ok is false where there is none, and while accesses are collected (Track) or
+// stores hashed (Hash): each first access must come here then.
+func (s *Space) MappedFile() (fd int, ok bool) {
+	fd = arenaFile()
+	return fd, fd >= 0 && s.track == nil && s.hash == nil
+}
+
+// Mapping is a range of pages that lie one behind the other in the arena's file, as they do in memory.
+type Mapping struct {
+	Addr   uint64 // page-aligned
+	Offset int64  // of the first page in the file
+	Pages  int
+	Stores bool // stores may go there, too
+}
+
+// maxAround is how many pages before and behind the one that is asked for belong to a Mapping at most.
+const maxAround = 16
+
+// Mapping is Translate for who maps pages: with ok, loads of the page at page-aligned address a may go to the arena's file until OnFlush, and
+// if it says so, stores may, too. A page that may be stored to may be loaded from. Pages around it are there as well, of
+// which Mapping would say the same, and do nothing else.
+func (s *Space) Mapping(a uint64, k Access) (m Mapping, ok bool) {
+	if _, ok := s.MappedFile(); !ok {
+		return Mapping{}, false
+	}
+	if page, fast := s.Translate(a, k); page == nil || !fast {
+		return Mapping{}, false
+	}
+	r := s.find(a)
+	key := s.key(r, a)
+	if s.isWatched(key, Load) {
+		return Mapping{}, false
+	}
+	id := lookup(s.root, key)
+	offset := s.pool.offset(id)
+	if offset < 0 {
+		return Mapping{}, false
+	}
+	m = Mapping{Addr: a, Offset: offset, Pages: 1, Stores: k == Store || s.ownsDirty(a, key)}
+	for i := pageID(1); i <= maxAround && s.isLike(r, a+uint64(i)*PageSize, id, id+i, m.Stores); i++ {
+		m.Pages++
+	}
+	for i := pageID(1); i <= maxAround && i < id && s.isLike(r, a-uint64(i)*PageSize, id, id-i, m.Stores); i++ {
+		m.Addr -= PageSize
+		m.Offset -= PageSize
+		m.Pages++
+	}
+	return m, true
+}
+
+// isLike reports whether the page at a of r is page like of the pool, in one chunk with id, and may be loaded from, or stored to if
+// that is said, without any change but that of its bytes.
+func (s *Space) isLike(r *Region, a uint64, id, like pageID, stores bool) bool {
+	if a < r.Start || a >= r.End || like>>chunkShift != id>>chunkShift || a == s.busError {
+		return false
+	}
+	key := s.key(r, a)
+	return lookup(s.root, key) == like && s.pool.meta(like).mask == nil && !s.isWatched(key, Load) && s.ownsDirty(a, key) == stores
+}
+
+// ownsDirty reports whether a store to the page at a, with that key, would change nothing but its bytes.
+func (s *Space) ownsDirty(a, key uint64) bool {
+	if _, f := s.check(a, Store); f != FaultNone || s.isWatched(key, Store) {
+		return false
+	}
+	n := s.root
+	for l := range levels - 2 {
+		if n.refs.Load() != 1 {
+			return false
+		}
+		n = n.kids[index(key, l)]
+	}
+	lf := n.leaves[index(key, levels-2)]
+	if n.refs.Load() != 1 || lf.refs.Load() != 1 {
+		return false
+	}
+	m := s.pool.meta(lf.pages[leafIndex(key)])
+	return m.refs.Load() == 1 && m.dirty.Load() && m.codeID.Load() == 0
+}
+
+// offset returns where a page is in the arena's file, -1 when it is in none.
+func (p *Pool) offset(id pageID) int64 {
+	c := p.chunks[id>>chunkShift]
+	if c.offset < 0 {
+		return -1
+	}
+	return c.offset + int64(id&(chunkPages-1))*PageSize
+}
