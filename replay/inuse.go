@@ -78,6 +78,7 @@ func (iv *interval) answersFor(m *Machine) (map[uint64]uint64, error) {
 		// end is not looked for with answers that may be wrong: that is long.
 		g := m.s.machineAt(k, m.s.Engine)
 		g.guess = true
+		g.Mem.AllowMapping()
 		err := g.finish(m.CPU.Interrupting)
 		m.executed += g.executed
 		g.Close()
@@ -91,6 +92,7 @@ func (iv *interval) answersFor(m *Machine) (map[uint64]uint64, error) {
 		a.tried = true
 	}
 	v := newSolver(m.s, k)
+	v.m.Mem.AllowMapping()
 	defer v.m.Close()
 	err := v.solve(m.CPU.Interrupting)
 	m.executed += v.m.executed

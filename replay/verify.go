@@ -119,6 +119,7 @@ func (v *verifier) interval(ctx context.Context, id uint32) Result {
 			iv = o.begin(iv)
 		}
 		m := s.machine(iv, s.Engine, v.cpu)
+		m.Mem.AllowMapping()
 		m.guess = guess && iv.mayGuess() // without looking for answers first
 		m.endOnly = !o.Touch && o.check == nil
 		if o.prepare != nil {

@@ -250,7 +250,7 @@ func (s *Space) CodeID(a uint64) uint64 {
 	id := s.loadAside(r, a, key)
 	if id == s.pool.zeroPage() {
 		slot := s.pool.slot(&s.root, key)
-		*slot = s.pool.apart(id)
+		*slot = s.pool.apart(id, s.place())
 		id = *slot
 	}
 	m := s.pool.meta(id)

@@ -79,8 +79,8 @@ func arenaFile() int {
 
 // mapChunk returns zeroed memory for a chunk, outside the Go heap, so that the collector neither scans nor counts it, and where it
 // is in the file, -1 when it is in none.
-func mapChunk() (b []byte, offset int64, err error) {
-	if f := theArena(); f != nil {
+func mapChunk(at place) (b []byte, offset int64, err error) {
+	if f := theArena(); f != nil && at == inFile {
 		if offset, ok := f.take(); ok {
 			if b, err = syscall.Mmap(f.fd, offset, chunkBytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED); err == nil {
 				refuseHugePages(b)

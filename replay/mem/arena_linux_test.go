@@ -20,7 +20,7 @@ func TestSmallPages(t *testing.T) {
 	}()
 	var at uint64
 	for range 2 * chunkPages {
-		page := p.page(p.alloc())
+		page := p.page(p.alloc(anonymous))
 		page[0] = 1
 		at = uint64(uintptr(unsafe.Pointer(page)))
 	}
@@ -56,7 +56,7 @@ func TestTouchedAhead(t *testing.T) {
 		}
 	}()
 	for range touchedAhead { // those of the first page number, 0, are never handed out
-		p.page(p.alloc())[0] = 1
+		p.page(p.alloc(anonymous))[0] = 1
 	}
 	b := p.chunks[0].bytes[touchedAhead*PageSize:][:2*touchedAhead*PageSize]
 	var there [2 * touchedAhead]byte

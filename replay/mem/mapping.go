@@ -2,11 +2,26 @@ package mem
 
 // Pages as parts of the arena's file, for who maps them at addresses of its own.
 
-// MappedFile returns the descriptor of the file. ok is false where there is none, and while accesses are collected (Track) or
-// stores hashed (Hash): each first access must come here then.
+// AllowMapping says that it pays to map pages of the space: it is executed forward for long. Who goes back to snapshots again and
+// again has all pages flushed each time, and to map one takes longer than some thousand instructions.
+func (s *Space) AllowMapping() { s.mayMap = true }
+
+// place says of what memory the pages are that the space gets.
+func (s *Space) place() place {
+	if s.mayMap {
+		return inFile
+	}
+	return anonymous
+}
+
+// MappedFile returns the descriptor of the file. ok is false where there is none or mapping was not allowed, and while accesses are
+// collected (Track) or stores hashed (Hash): each first access must come here then.
 func (s *Space) MappedFile() (fd int, ok bool) {
+	if !s.mayMap || s.track != nil || s.hash != nil {
+		return -1, false
+	}
 	fd = arenaFile()
-	return fd, fd >= 0 && s.track == nil && s.hash == nil
+	return fd, fd >= 0
 }
 
 // Mapping is a range of pages that lie one behind the other in the arena's file, as they do in memory.

@@ -47,6 +47,7 @@ type chunk struct {
 	bytes  []byte
 	pages  *[chunkPages]Page
 	offset int64 // in the arena's file; -1: in none
+	place  place
 	meta   [chunkPages]pageMeta
 }
 
@@ -59,10 +60,9 @@ type Pool struct {
 
 	limit atomic.Int64 // bytes in use that spaces report as too many; 0: none
 
-	mu   sync.Mutex
-	n    int      // chunks in use
-	next int      // pages handed out of the last chunk
-	free []pageID // recycled pages
+	mu      sync.Mutex
+	n       int // chunks in use
+	shelves [2]shelf
 
 	zeroOnce sync.Once
 	zero     pageID // see zeroPage
@@ -70,6 +70,21 @@ type Pool struct {
 	slotMu sync.RWMutex
 	slots  map[uint32]uint64 // windows of shared objects' keys
 	owners []uint32          // the objects of the windows
+}
+
+// place says what memory a page is of.
+type place uint8
+
+const (
+	anonymous place = iota
+	inFile          // the arena's, where there is one: a page of it takes longer to get, and can be mapped
+)
+
+// shelf has the pages of one place that may be handed out.
+type shelf struct {
+	chunk int      // the last one, number and 1; 0: none
+	next  int      // pages handed out of that
+	free  []pageID // recycled pages
 }
 
 // NewPool returns an empty pool. Close releases its memory.
@@ -90,7 +105,7 @@ func (p *Pool) Close() error {
 		}
 		p.chunks[i] = nil
 	}
-	p.n, p.next, p.free = 0, 0, nil
+	p.n, p.shelves = 0, [2]shelf{}
 	return first
 }
 
@@ -109,15 +124,16 @@ func (p *Pool) Full() bool {
 }
 
 // alloc returns a page with one reference and undefined content.
-func (p *Pool) alloc() pageID {
+func (p *Pool) alloc(at place) pageID {
 	p.inUse.Add(1)
 	p.mu.Lock()
 	var id pageID
-	if n := len(p.free); n > 0 {
-		id = p.free[n-1]
-		p.free = p.free[:n-1]
+	if s := &p.shelves[at]; len(s.free) > 0 {
+		n := len(s.free)
+		id = s.free[n-1]
+		s.free = s.free[:n-1]
 	} else {
-		id = p.fresh()
+		id = p.fresh(at)
 	}
 	p.mu.Unlock()
 	m := p.meta(id)
@@ -129,24 +145,26 @@ func (p *Pool) alloc() pageID {
 }
 
 // fresh takes a page never used before. The caller holds mu.
-func (p *Pool) fresh() pageID {
-	if p.n == 0 || p.next == chunkPages {
-		b, offset, err := mapChunk()
+func (p *Pool) fresh(at place) pageID {
+	s := &p.shelves[at]
+	if s.chunk == 0 || s.next == chunkPages {
+		b, offset, err := mapChunk(at)
 		if err != nil || p.n == maxChunks {
 			panic(fmt.Sprintf("mem: out of memory for guest pages after %d MiB: %v", p.n*4, err))
 		}
-		p.chunks[p.n] = &chunk{bytes: b, pages: pagesOf(b), offset: offset}
+		p.chunks[p.n] = &chunk{bytes: b, pages: pagesOf(b), offset: offset, place: at}
 		p.n++
-		p.next = 0
+		s.chunk, s.next = p.n, 0
 		if p.n == 1 {
-			p.next = 1 // ID 0 is no page
+			s.next = 1 // ID 0 is no page
 		}
 	}
-	if p.next%touchedAhead == 0 {
-		touch(p.chunks[p.n-1].bytes[p.next*PageSize:][:touchedAhead*PageSize])
+	n := s.chunk - 1
+	if s.next%touchedAhead == 0 {
+		touch(p.chunks[n].bytes[s.next*PageSize:][:touchedAhead*PageSize])
 	}
-	id := pageID((p.n-1)<<chunkShift | p.next)
-	p.next++
+	id := pageID(n<<chunkShift | s.next)
+	s.next++
 	return id
 }
 
@@ -179,7 +197,8 @@ func (p *Pool) unref(id pageID) {
 	p.meta(id).mask, p.meta(id).latent = nil, nil
 	p.inUse.Add(-1)
 	p.mu.Lock()
-	p.free = append(p.free, id)
+	at := &p.shelves[p.chunks[id>>chunkShift].place]
+	at.free = append(at.free, id)
 	p.mu.Unlock()
 }
 
@@ -189,7 +208,7 @@ func (p *Pool) unref(id pageID) {
 // marked, as dirty or as code, for its marks would be those of all.
 func (p *Pool) zeroPage() pageID {
 	p.zeroOnce.Do(func() {
-		p.zero = p.alloc()
+		p.zero = p.alloc(inFile)
 		*p.page(p.zero) = Page{}
 		p.inUse.Add(-1) // nobody has loaded it
 	})
@@ -198,18 +217,18 @@ func (p *Pool) zeroPage() pageID {
 
 // apart returns a page that may be marked: id, whose reference it takes over, or a
 // copy when that is the page of all zeros.
-func (p *Pool) apart(id pageID) pageID {
+func (p *Pool) apart(id pageID, at place) pageID {
 	if id != p.zeroPage() {
 		return id
 	}
-	c := p.clone(id)
+	c := p.clone(id, at)
 	p.unref(id)
 	return c
 }
 
 // clone returns a copy of a page with one reference and no code mark.
-func (p *Pool) clone(id pageID) pageID {
-	c := p.alloc()
+func (p *Pool) clone(id pageID, at place) pageID {
+	c := p.alloc(at)
 	*p.page(c) = *p.page(id)
 	from, to := p.meta(id), p.meta(c)
 	to.dirty.Store(from.dirty.Load())

@@ -255,7 +255,7 @@ func (s *Space) Move(start, end, to, toEnd uint64) error {
 	s.work += pageWork * int64(len(pages))
 	for _, m := range pages {
 		slot := s.pool.slot(&s.root, m.key)
-		*slot = s.pool.apart(m.id)
+		*slot = s.pool.apart(m.id, s.place())
 		s.pool.meta(*slot).dirty.Store(true)
 	}
 	s.replace(start, end)

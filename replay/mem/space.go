@@ -62,6 +62,7 @@ type Space struct {
 	listed AddressMap
 	shared *sharedIndex
 
+	mayMap    bool            // see AllowMapping
 	busError  uint64          // the page that SetBusError named
 	hasShared map[uint32]bool // objects that were mapped shared at some time; see mayShare
 
@@ -181,7 +182,7 @@ func (s *Space) load(r *Region, a, key uint64) pageID {
 	if id := lookup(s.root, key); id != 0 {
 		return id
 	}
-	id := s.pool.alloc()
+	id := s.pool.alloc(s.place())
 	s.reportFull()
 	page, m := s.pool.page(id), s.pool.meta(id)
 	var mask Mask
@@ -304,7 +305,7 @@ func (s *Space) writable(r *Region, a, key uint64) pageID {
 		slot = s.pool.slot(&s.root, key)
 	}
 	if s.pool.meta(*slot).refs.Load() != 1 {
-		c := s.pool.clone(*slot)
+		c := s.pool.clone(*slot, s.place())
 		s.reportFull()
 		s.pool.unref(*slot)
 		*slot = c

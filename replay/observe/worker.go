@@ -145,6 +145,7 @@ func (w *worker) stop(err error) {
 // arm has the machine notice what the observer asks for.
 func (w *worker) arm() {
 	ob, m := w.ob, w.m
+	m.Mem.AllowMapping()
 	w.isExec = map[uint64]bool{}
 	if ob.Exec != nil {
 		for _, a := range ob.Addresses {

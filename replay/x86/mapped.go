@@ -8,7 +8,7 @@ type MappedBus interface {
 	// in the file, with others around it. With ok, loads of those may go there directly until FlushTLB or FlushTLBPage.
 	Mapping(a uint64, k Access) (m Mapping, ok bool)
 	// MappedFile returns the file's descriptor, which stays the Bus's own. ok is false while no page may be mapped: there is no such
-	// file, or somebody wants to see which pages are accessed.
+	// file, it does not pay, or somebody wants to see which pages are accessed.
 	MappedFile() (fd int, ok bool)
 }
 

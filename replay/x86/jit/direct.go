@@ -326,10 +326,18 @@ func (e *Engine) directSite(c *x86.CPU, u *unit, i int) *site {
 // trapGP is the number of #GP: an address that is not canonical, or an operand that is not aligned.
 const trapGP = 13
 
+// faultCost is how many instructions must have been executed for each fault, but for the first freeFaults, or else all accesses are checked
+// from then on: a fault takes some 10 µs, and checks half a nanosecond for an instruction.
+const (
+	faultCost  = 1 << 15
+	freeFaults = 1 << 10
+)
+
 // missed is called when an access at s has faulted. Its instruction is the handler's now; pages that it needs are mapped for the
 // next time.
 func (e *Engine) missed(c *x86.CPU, s *site) {
 	e.Stats.Direct++
+	e.faults++
 	e.flagsAtFault(c, s)
 	if e.mapFor(c, s) {
 		return
@@ -400,8 +408,10 @@ func (e *Engine) mapAt(c *x86.CPU, a uint64, store bool) bool {
 	if store {
 		k = x86.Store
 	}
+	e.mapping = a
 	m, ok := bus.Mapping(a, k)
-	if !ok {
+	if e.mapping = noPage; !ok {
+		e.windows.drop(a)
 		return false
 	}
 	e.windows.fd = fd
@@ -433,11 +443,18 @@ func (e *Engine) forgetRefused() {
 	}
 }
 
+// isCostly reports whether faults cost more than checks would, or did so once: the guest comes to new pages all the time, or
+// those that search in its past go back again and again.
+func (e *Engine) isCostly() bool {
+	e.costly = e.costly || e.faults > freeFaults && e.executed/e.faults < faultCost
+	return e.costly
+}
+
 // choosesDirect has code be made that checks accesses, or code that does not.
 func (e *Engine) choosesDirect(c *x86.CPU) {
 	w := e.windows
 	direct := false
-	if e.log == nil && w.pool.dead != 0 && !w.refused {
+	if e.log == nil && w.pool.dead != 0 && !w.refused && !e.isCostly() {
 		bus, fd := c.MappedBus()
 		direct = bus != nil && (w.fd == fd || len(w.mapped) == 0)
 	}

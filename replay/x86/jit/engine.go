@@ -66,6 +66,11 @@ type Engine struct {
 	refusals map[uint64]int
 	retries  bool
 	retried  int
+	// mapping is the page that is about to be mapped: what was there need not be taken out first.
+	mapping  uint64
+	faults   uint64  // accesses to pages that were not in their windows,
+	executed uint64  // and instructions meanwhile
+	costly   bool    // see isCostly
 	placed   []*unit // with versions, by where their code is
 
 	running bool    // Run is
@@ -73,6 +78,9 @@ type Engine struct {
 	sieve   *x86.Sieve
 	want    [16]uint64 // its registers, as they were compiled in
 }
+
+// noPage is the address of no page.
+const noPage = 1
 
 // Generated code runs for about sliceTime before the interrupt is looked at: garbage collection waits for that.
 // The first slice has minSlice instructions.
@@ -96,7 +104,9 @@ func (e *Engine) Run(c *x86.CPU, limit uint64) x86.Exit {
 	}
 	e.running = true
 	end := c.Retired + e.slice
+	before := c.Retired
 	x := e.run(c, limit)
+	e.executed += c.Retired - before
 	if c.Retired >= end {
 		e.pace()
 	} else {
@@ -186,10 +196,13 @@ func (e *Engine) Invalidate(c *x86.CPU, page uint64) {
 	}
 	if page == x86.AllPages {
 		e.clearSeen()
+		e.faults += uint64(len(e.windows.mapped)) // that are to come
 		e.windows.clear()
 	} else {
 		e.clearSeenOf(e.pages[page])
-		e.windows.drop(page)
+		if page != e.mapping {
+			e.windows.drop(page)
+		}
 		e.mayMap(page)
 	}
 	if page == x86.AllPages || e.pages[page] != nil {

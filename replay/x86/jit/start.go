@@ -36,6 +36,7 @@ func (e *Engine) starts() bool {
 	e.t.layout, e.t.rows = x86.Layout(), facts()
 	e.slice = minSlice
 	e.windows, e.checked = e.pool.windowsOf(e.chunk), map[uint64]bool{}
+	e.mapping = noPage
 	e.windows.refused, e.refusals = false, map[uint64]int{}
 	e.countBlocks()
 	e.drop()
