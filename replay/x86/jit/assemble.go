@@ -170,8 +170,10 @@ var (
 	opCmp     = opcode{op: 0x3b, w: true}
 	opGroup1  = opcode{op: 0x81, w: true} // r/m, imm32; /0 ADD, /4 AND, /5 SUB, /7 CMP
 	opGroup32 = opcode{op: 0x81}
-	opShift32 = opcode{op: 0xc1} // r/m, imm8; /1 ROR
-	opJmpMem  = opcode{op: 0xff} // /4
+
+	opGroup1By8 = opcode{op: 0x83, w: true} // r/m, imm8
+	opShift32   = opcode{op: 0xc1}          // r/m, imm8; /1 ROR
+	opJmpMem    = opcode{op: 0xff}          // /4
 
 	opCompare8 = opcode{op: 0x83}           // r/m32, imm8; /7
 	opLDMXCSR  = opcode{op: 0xae, opmap: 1} // /2
@@ -212,6 +214,7 @@ const (
 	ifZero     = 4
 	ifNotEqual = 5
 	ifSign     = 8
+	ifNotSign  = 9
 )
 
 // jcc writes a conditional jump to be patched, and returns where its displacement stands.

@@ -77,6 +77,7 @@ type Engine struct {
 	stale   changed // code of which pages may have changed since their identities were asked for
 	sieve   *x86.Sieve
 	want    [16]uint64 // its registers, as they were compiled in
+	exact   bool       // CPU.OnCode was set then
 }
 
 // noPage is the address of no page.
@@ -216,13 +217,7 @@ func (e *Engine) Breakpoint(c *x86.CPU, pc uint64) {
 	if e.chunk == 0 {
 		return
 	}
-	if p := e.pages[pc&^(pageSize-1)]; p != nil {
-		for _, u := range p.units {
-			if u.pc <= pc && (pc < u.end || u.cut && pc == u.end) {
-				e.forget(u)
-			}
-		}
-	}
+	e.forgetAt(pc)
 	*e.entries.at(pc) = entry{pc: pc, used: true}
 }
 
@@ -262,7 +257,7 @@ func (e *Engine) executePart(c *x86.CPU, u *unit, i int, limit uint64) (x x86.Ex
 		if x, goesOn = c.Execute(&u.insts[i]); x != x86.ExitNone || !goesOn || e.stale.any() || c.Retired == limit {
 			return x, goesOn
 		}
-		if i+1 == len(u.insts) || c.RIP != u.pc+uint64(u.at[i+1]) {
+		if i+1 == len(u.insts) || c.RIP != u.pc+uint64(u.at[i+1]) || u.sifts && c.HasBreakpoint(c.RIP) {
 			break
 		}
 	}

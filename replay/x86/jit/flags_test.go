@@ -268,9 +268,16 @@ func (w *flagWriter) breakpoints(e *Engine, cpus [2]*x86.CPU) {
 			set = append(set, u.pc+uint64(u.at[w.IntN(len(u.at))]))
 		}
 	}
+	var s *x86.Sieve
+	if len(set) > 0 && w.IntN(2) == 0 {
+		s = &x86.Sieve{PC: set[0], R: cpus[0].R}
+		if w.IntN(2) == 0 {
+			s.R[w.IntN(16)]++
+		}
+	}
 	for _, c := range cpus {
 		c.SetBreakpoints(set)
-		c.SkipBreak = true
+		c.SkipBreak, c.Sieve = true, s
 	}
 }
 

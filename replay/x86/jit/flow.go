@@ -18,10 +18,15 @@ func (t *translator) newEdge(target uint64) uint32 {
 	return id
 }
 
+// charge takes n instructions off the budget; SF says that it is spent.
+func (t *translator) charge(n int) {
+	t.reg(opGroup1By8, 5, budget) // n is maxUnit at most
+	t.bytes(byte(n))
+}
+
 // spend takes n instructions off the budget, and returns the jump for when it is spent.
 func (t *translator) spend(n int) int {
-	t.reg(opGroup1, 5, budget)
-	t.imm32(uint32(n))
+	t.charge(n)
 	return t.jcc(ifSign)
 }
 
@@ -40,8 +45,9 @@ func (t *translator) edgeTo(id uint32, n int, s flagState) {
 	if x.passed = !s.saved && s.recipe.passable() && t.wanted(x.target); x.passed {
 		t.pass(s.recipe)
 	}
-	out := t.spend(n)
-	x.jump = t.jmp()
+	t.charge(n)
+	x.jump = t.jcc(ifNotSign)
+	out := t.jmp()
 	t.toCold()
 	x.cold = t.n
 	t.patch(out, t.n)
@@ -166,9 +172,7 @@ func (t *translator) goIndirect() {
 
 // spendIndirect is spend for a branch whose target is in address.
 func (t *translator) spendIndirect() {
-	t.reg(opGroup1, 5, budget)
-	t.imm32(uint32(t.i + 1))
-	out := t.jcc(ifSign)
+	out := t.spend(t.i + 1)
 	t.toCold()
 	t.patch(out, t.n)
 	t.mem(opMovTo, address, t.word(wordTarget))
@@ -241,35 +245,4 @@ func callIndirect(t *translator) bool {
 	t.toHot()
 	t.ended = true
 	return true
-}
-
-// passBreakpoint emits what stands before a unit with a breakpoint: while a search by state
-// looks for a state here, one register that differs is enough to go on, whatever Pass would say; all else leaves.
-func (t *translator) passBreakpoint() {
-	var body [16]int
-	n := 0
-	if s := t.c.Sieve; s != nil && s.PC == t.u.pc && !isRep(&t.insts[0]) {
-		for i := range s.R {
-			t.load64(scratch, s.R[i])
-			if h := hostOf[i]; h != none {
-				t.reg(opCmp, scratch, h)
-			} else {
-				t.mem(opCmp, scratch, t.guest(uint8(i)))
-			}
-			body[n] = t.jcc(ifNotEqual)
-			n++
-		}
-	}
-	t.u.sees = true
-	t.load64(scratch, t.u.pc)
-	t.mem(opMovTo, scratch, t.word(wordTarget))
-	t.exit(exitElse, 0)
-	for _, j := range body[:n] {
-		t.patch(j, t.n)
-	}
-}
-
-// isRep reports whether in is a string instruction with REP.
-func isRep(in *x86.Inst) bool {
-	return in.Flags&(x86.InstRep|x86.InstRepne) != 0 && x86.Rows()[in.Row].Attr("rep")
 }

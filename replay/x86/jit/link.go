@@ -5,8 +5,6 @@ package jit
 import (
 	"encoding/binary"
 	"slices"
-
-	"vplay/replay/x86"
 )
 
 // Units are joined: an edge to the unit it leads to, and indirect branches by the jump cache.
@@ -131,23 +129,4 @@ func (e *Engine) forget(u *unit) {
 func (e *Engine) clearCache(pc uint64) {
 	i := int(pc & (cacheEntries - 1))
 	putCache(e.pool.rw[e.chunk:], i, uint64(i^1), 0)
-}
-
-// followSieve drops the unit that looks for another state than c's search does.
-func (e *Engine) followSieve(c *x86.CPU) {
-	s := c.Sieve
-	if s == e.sieve && (s == nil || s.R == e.want) {
-		return
-	}
-	for _, old := range []*x86.Sieve{e.sieve, s} {
-		if old == nil {
-			continue
-		}
-		if u := e.units[old.PC]; u != nil {
-			e.forget(u)
-		}
-	}
-	if e.sieve = s; s != nil {
-		e.want = s.R
-	}
 }

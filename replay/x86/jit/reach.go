@@ -197,8 +197,7 @@ func (t *translator) singleEdge(w *coldEdge) {
 		t.cook(w.flags.recipe)
 		t.saveFlags()
 	}
-	t.reg(opGroup1, 5, budget) // what is left of the unit fits, as all of it did
-	t.imm32(uint32(w.n))
+	t.charge(w.n) // what is left of the unit fits, as all of it did
 	x := t.e.edges.at(w.id)
 	x.jump = t.jmp()
 	x.cold = t.n

@@ -79,7 +79,7 @@ func (p *Pool) isTaken() bool {
 func (e *Engine) leave() {
 	c := e.t.c
 	for _, u := range e.all {
-		if !u.dead && (u.cut || c.HasBreakpoint(u.pc) || e.sieve != nil && e.sieve.PC == u.pc) {
+		if !u.dead && (u.cut || u.sifts || c.HasBreakpoint(u.pc) || e.sieve != nil && e.sieve.PC == u.pc) {
 			e.forget(u)
 		}
 	}

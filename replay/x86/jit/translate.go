@@ -72,6 +72,9 @@ type translator struct {
 	isCut bool  // of unit.cut
 	onto  *page // of unit.next
 
+	sieveAt int        // the instruction that a search by state looks at, or noSieve
+	stops   []coldStop // ways out for that
+
 	isSingle bool // each access is checked
 	reaches  []reach
 	members  [maxUnit]member
@@ -149,7 +152,7 @@ func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, i
 		return nil
 	}
 	t.isSingle = until != 0
-	t.u = &unit{id: id, key: pc, pc: pc, end: end, cut: t.isCut, page: p, next: t.onto, insts: append([]x86.Inst(nil), t.insts...), at: append([]uint16(nil), t.at...)}
+	t.u = &unit{id: id, key: pc, pc: pc, end: end, cut: t.isCut, sifts: t.sieveAt != noSieve, page: p, next: t.onto, insts: append([]x86.Inst(nil), t.insts...), at: append([]uint16(nil), t.at...)}
 	if t.isSingle {
 		t.u.key ^= singleKey
 	}
@@ -184,6 +187,9 @@ func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, i
 		t.i, t.in = i, &t.u.insts[i]
 		t.f = &t.rows[t.in.Row]
 		t.u.host = append(t.u.host, t.n)
+		if t.i == t.sieveAt {
+			t.sift()
+		}
 		known, lost := len(t.sites), t.loses()
 		t.logWords()
 		isHandled := !t.emitted(t.in) || !t.f.emit(t)
@@ -264,6 +270,7 @@ func (t *translator) miss(cond uint8) {
 func (t *translator) cold() {
 	t.toCold()
 	t.coldLookups()
+	t.coldStops()
 	for i := range t.sites {
 		s := &t.sites[i]
 		for j := range s.m {

@@ -52,6 +52,7 @@ type unit struct {
 	enters   recipe  // of the flags that it is entered with, in a version
 	versions []*unit // of the same code, for edges that come with a recipe
 	dead     bool
+	sifts    bool        // the place that a search by state looks at is in it (sift.go)
 	checks   bool        // it checks some accesses because they have failed without (direct.go)
 	cut      bool        // it ends where it does because of a breakpoint
 	reported uint64      // OnCode was called for it when Engine.cleared was this
@@ -99,16 +100,13 @@ type edge struct {
 
 // decode decodes the unit at pc into t.insts and t.at, up to until if that is not 0; text is its page.
 func (t *translator) decode(pc uint64, text []byte, until uint64) (end uint64) {
-	t.insts, t.at, t.isCut, t.onto = t.insts[:0], t.at[:0], false, nil
+	t.insts, t.at, t.isCut, t.onto, t.sieveAt = t.insts[:0], t.at[:0], false, nil, noSieve
 	t.words, t.wordsAt = t.words[:0], append(t.wordsAt[:0], 0)
 	base, at, branches := pc&^(pageSize-1), pc, 0
 	known := t.c.Decoded(pc)
 	for len(t.insts) < maxUnit && at-base < pageSize && (at != until || until == 0) {
-		if t.isCut = at != pc && t.c.HasBreakpoint(at); t.isCut {
-			break
-		}
 		in, err := t.instruction(known, text, at)
-		if err != nil {
+		if t.isCut = at != pc && t.c.HasBreakpoint(at) && (err != nil || !t.sifts(at, &in)); t.isCut || err != nil {
 			break
 		}
 		if !t.isTold(at, &in) {
