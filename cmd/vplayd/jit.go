@@ -46,6 +46,7 @@ func chooseEngine(c *cobra.Command) (engine, error) {
 	if on, err := strconv.ParseBool(chosen); off || err == nil && !on {
 		return engine{why: "as --" + noJIT + " wants it"}, nil
 	}
+	collectLater()
 	mem.Prepare()
 	pool, err := jit.Open()
 	if err != nil {

@@ -35,7 +35,7 @@ type denial struct {
 var denials = map[string]denial{
 	"no files of memory":      {sysMemfdCreate, uint32(syscall.EPERM), 0, "memfd_create: operation not permitted"},
 	"none in this kernel":     {sysMemfdCreate, uint32(syscall.ENOSYS), 0, "memfd_create: function not implemented"},
-	"no executable mappings":  {syscall.SYS_MMAP, uint32(syscall.EACCES), syscall.PROT_EXEC, "mmap of executable memory: permission denied"},
+	"no executable mappings":  {syscall.SYS_MMAP, uint32(syscall.EACCES), syscall.PROT_EXEC, "executable memory: mmap: permission denied"},
 	"no file can grow":        {syscall.SYS_FTRUNCATE, uint32(syscall.EPERM), 0, "ftruncate: operation not permitted"},
 	"no handlers for signals": {syscall.SYS_RT_SIGACTION, uint32(syscall.EPERM), 0, "rt_sigaction: operation not permitted"},
 }

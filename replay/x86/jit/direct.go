@@ -23,10 +23,12 @@ import "vplay/replay/x86"
 const checkedAfter = 8
 
 // refusedAfter is how many accesses to a page must fail before each place that makes one is believed at once, and maxRetries how often
-// those that are checked are tried again.
+// those that are checked are tried again. So many pages and so many places are remembered.
 const (
 	refusedAfter = 16
 	maxRetries   = 8
+	maxRefusals  = 1 << 12
+	maxPlaces    = 1 << 16
 )
 
 // directBase is what is known of the accesses from one base register.
@@ -306,13 +308,15 @@ func (t *translator) keptBase() int {
 
 // Faults at such accesses.
 
-// The number of #PF, and the bit of its error code for a store (SDM volume 3, 4.7 and 6.15).
+// The numbers of #GP, which is for an address that is not canonical or an operand that is not aligned, and #PF, and the bit of
+// its error code for a store (SDM volume 3, 4.7 and 6.15).
 const (
+	trapGP     = 13
 	trapPF     = 14
 	faultStore = 2
 )
 
-// direct returns the site of instruction i of u if generated code may have faulted there because of a page.
+// directSite returns the site of instruction i of u if generated code may have faulted there because of a page.
 func (e *Engine) directSite(c *x86.CPU, u *unit, i int) *site {
 	if t := c.Host[wordFaultTrap]; t != trapPF && t != trapGP {
 		return nil
@@ -322,9 +326,6 @@ func (e *Engine) directSite(c *x86.CPU, u *unit, i int) *site {
 	}
 	return nil
 }
-
-// trapGP is the number of #GP: an address that is not canonical, or an operand that is not aligned.
-const trapGP = 13
 
 // faultCost is how many instructions must have been executed for each fault, but for the first freeFaults, or else all accesses are checked
 // from then on: a fault takes some 10 µs, and checks half a nanosecond for an instruction.
@@ -343,19 +344,24 @@ func (e *Engine) missed(c *x86.CPU, s *site) {
 		return
 	}
 	e.Stats.Refused++
-	page := c.Host[wordFaultAddress] &^ (pageSize - 1)
-	if a, ok := e.windows.guest(page); ok {
-		page = a
+	s.failed++
+	isKnown := false
+	if a, ok := e.windows.guest(c.Host[wordFaultAddress]); ok && c.Host[wordFaultTrap] == trapPF {
+		a &^= pageSize - 1
+		if len(e.refusals) > maxRefusals {
+			clear(e.refusals)
+		}
+		e.refusals[a]++
+		isKnown = e.refusals[a] > refusedAfter
 	}
-	e.refusals[page]++
-	if s.failed++; s.failed >= checkedAfter || e.refusals[page] > refusedAfter {
+	if isKnown || s.failed >= checkedAfter {
 		e.refused = s
 	}
 }
 
-// mayMap is called when the page at a was flushed. If many accesses were refused there, they may be allowed now: those that are
+// mayMapAgain is called when the page at a was flushed. If many accesses were refused there, they may be allowed now: those that are
 // checked are tried again.
-func (e *Engine) mayMap(a uint64) {
+func (e *Engine) mayMapAgain(a uint64) {
 	if e.refusals[a] <= refusedAfter || e.retried == maxRetries {
 		return
 	}
@@ -432,6 +438,9 @@ func (e *Engine) forgetRefused() {
 	s := e.refused
 	if e.refused = nil; s == nil {
 		return
+	}
+	if len(e.checked) > maxPlaces {
+		clear(e.checked)
 	}
 	u := s.unit
 	e.checked[u.pc+uint64(u.at[s.index])] = true

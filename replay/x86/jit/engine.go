@@ -204,7 +204,7 @@ func (e *Engine) Invalidate(c *x86.CPU, page uint64) {
 		if page != e.mapping {
 			e.windows.drop(page)
 		}
-		e.mayMap(page)
+		e.mayMapAgain(page)
 	}
 	if page == x86.AllPages || e.pages[page] != nil {
 		e.stale.add(page)

@@ -44,7 +44,6 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 		end = began + logRun
 	}
 	c.Host[wordBudget] = end - began
-	c.Host[wordSeen] = uint64(e.pool.writable(e.chunk + 16*cacheEntries))
 	c.Host[wordCache] = uint64(e.pool.address(e.chunk))
 	flagsIn(c)
 	next := u.body

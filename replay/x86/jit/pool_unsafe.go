@@ -12,7 +12,8 @@ import (
 )
 
 // Executable memory: one file of memory, mapped twice. Code is written through one mapping
-// and executed through the other, so no address is ever writable and executable.
+// and executed through the other, so no address is ever writable and executable. The second lies behind the
+// first, so that code knows how far away what it writes is.
 
 const (
 	// chunkSize is what an engine has; when it is full, all its code is dropped.
@@ -107,15 +108,18 @@ func newPool(n int) (*Pool, error) {
 	if err := syscall.Ftruncate(fd, int64(size)); err != nil {
 		return nil, fmt.Errorf("ftruncate: %w", err)
 	}
-	rw, err := syscall.Mmap(fd, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	both, err := syscall.Mmap(-1, 0, 2*size, syscall.PROT_NONE, windowFlags)
 	if err != nil {
 		return nil, fmt.Errorf("mmap: %w", err)
 	}
-	rx, err := syscall.Mmap(fd, 0, size, syscall.PROT_READ|syscall.PROT_EXEC, syscall.MAP_SHARED)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("mmap of executable memory: %w", err), syscall.Munmap(rw))
+	p := &Pool{rw: both[:size], rx: both[size:]}
+	const flags = syscall.MAP_SHARED | syscall.MAP_FIXED
+	if _, err := mmap(p.writable(0), uintptr(size), syscall.PROT_READ|syscall.PROT_WRITE, flags, fd, 0); err != nil {
+		return nil, errors.Join(err, syscall.Munmap(both))
 	}
-	p := &Pool{rw: rw, rx: rx}
+	if _, err := mmap(p.address(0), uintptr(size), syscall.PROT_READ|syscall.PROT_EXEC, flags, fd, 0); err != nil {
+		return nil, errors.Join(fmt.Errorf("executable memory: %w", err), syscall.Munmap(both))
+	}
 	for i := range n {
 		p.free = append(p.free, stubSize+i*chunkSize)
 	}

@@ -36,13 +36,13 @@ type lookup struct {
 	isAdded bool // rax is what is added to of
 }
 
-// unsafeIn returns what in the code of a unit could touch memory that is not the guest's, or
+// unsafeIn returns what in the code of a unit, where the bytes of units are at offset seenAt, could touch memory that is not the guest's, or
 // a state of the host that must not change; nil when there is nothing. The rules are those of
 // RATIONALE.md: memory is the CPU's, by rsp, or it is [r15] behind the check, in a window, or [rax] of the jump
 // cache; and nothing loads rsp, or flags other than arithmetic ones.
-func unsafeIn(w *windows, code []byte, from, to int) error {
+func unsafeIn(w *windows, seenAt int, code []byte, from, to int) error {
 	layout := x86.Layout()
-	found, seen := false, false // rax is an entry of the jump cache, or the bytes of seen.go
+	found := false // rax is an entry of the jump cache
 	p, constant := pointer{added: none}, uint64(0)
 	l := lookup{of: none}
 	var anchors [maxAnchors]pointer
@@ -78,7 +78,7 @@ func unsafeIn(w *windows, code []byte, from, to int) error {
 		case in.Base == r15 && in.Index == x86.NoReg && in.Disp >= 0 && in.Disp+sizeOfAccess(&in) <= p.reach:
 		case in.Base == r15 && in.Index == x86.NoReg && p.inWindow && isNear:
 		case in.Base == r15 && in.Index == p.added && p.added != none && in.Scale == 0 && isNear:
-		case marks(&in, row) && seen:
+		case marks(&in, row, seenAt):
 		case in.Base == rax && in.Index == x86.NoReg && (in.Disp == 0 || in.Disp == 8) && found && e.Write.Parts&x86.PartMemory == 0:
 		default:
 			return bad("memory that was not checked")
@@ -160,7 +160,6 @@ func unsafeIn(w *windows, code []byte, from, to int) error {
 			l.isPart = false
 		}
 		if e.Write.R&(1<<rax) != 0 {
-			seen = row.Mnemonic == "MOV" && cache && in.Index == x86.NoReg && in.Disp == int64(layout.Host+8*wordSeen)
 			found = row.Mnemonic == "ADD" && cache && in.Index == x86.NoReg && in.Disp == int64(layout.Host+8*wordCache)
 		}
 		at += int(in.Len)
@@ -168,9 +167,9 @@ func unsafeIn(w *windows, code []byte, from, to int) error {
 	return nil
 }
 
-// marks reports whether in stores 1 to a unit's byte in the array at rax.
-func marks(in *x86.Inst, row *x86.Row) bool {
-	return row.Mnemonic == "MOV" && in.Opc == 0xc6 && in.Base == rax && in.Index == x86.NoReg && in.Imm == 1 && uint64(in.Disp) < maxUnits
+// marks reports whether in stores 1 to the byte of a unit.
+func marks(in *x86.Inst, row *x86.Row, seenAt int) bool {
+	return row.Mnemonic == "MOV" && in.Opc == 0xc6 && in.Base == x86.RIPReg && in.Imm == 1 && in.Disp >= int64(seenAt) && in.Disp < int64(seenAt+maxUnits)
 }
 
 // checkBefore returns n when the check of n bytes at r15 stands right before at, else 0: cmp r15, 4096-n; ja.
@@ -241,9 +240,10 @@ func translationsAreSafe(t *testing.T, direct bool) {
 		if u == nil {
 			continue
 		}
-		err := unsafeIn(e.windows, e.pool.rw, u.head, e.t.n)
+		seenAt := e.seenAt(0) - len(e.pool.rw)
+		err := unsafeIn(e.windows, seenAt, e.pool.rw, u.head, e.t.n)
 		if err == nil {
-			err = unsafeIn(e.windows, e.pool.rw, e.chunk+hotSize, e.t.away.n)
+			err = unsafeIn(e.windows, seenAt, e.pool.rw, e.chunk+hotSize, e.t.away.n)
 		}
 		if err != nil {
 			t.Fatalf("%v\nof the unit at %#x of % x", err, pc, bus.text[pc-textAt:u.end-textAt])
@@ -261,6 +261,7 @@ const inStack = 0x7fff_1234_5000
 // TestUnsafeIsFound: the look at the code finds what it is for.
 func TestUnsafeIsFound(t *testing.T) {
 	check := []byte{0x49, 0x81, 0xff, 0xf8, 0x0f, 0, 0, 0x0f, 0x87, 0, 0, 0, 0, 0x4c, 0x03, 0xbc, 0x04, 0, 1, 0, 0} // cmp r15, 4088; ja; add r15, [rsp+rax+256]
+	const seenAt = 1 << 20
 	w := &windows{}
 	for i := range w.table {
 		w.table[i] = uint64(i) << 20
@@ -295,6 +296,9 @@ func TestUnsafeIsFound(t *testing.T) {
 		{"mov rcx, [r15+rdx] as guessed, without a look", append(bytes.Clone(guessed[:16]), 0x49, 0x8b, 0x0c, 0x17), false},
 		{"mov rcx, [r15+rdx] as guessed of another part", append(bytes.Clone(wrong), 0x49, 0x8b, 0x0c, 0x17), false},
 		{"mov r15, [rsp+8*rax+table] with any index", found[9:], false},
+		{"mov byte [rip], 1, of a unit", []byte{0xc6, 0x05, 0, 0, 0x10, 0, 1}, true},
+		{"mov byte [rip], 2, of a unit", []byte{0xc6, 0x05, 0, 0, 0x10, 0, 2}, false},
+		{"mov byte [rip], 1, of none", []byte{0xc6, 0x05, 0, 0, 0, 0, 1}, false},
 		{"mov rcx, [rdx]", []byte{0x48, 0x8b, 0x0a}, false},
 		{"mov rcx, fs:[rsp]", []byte{0x64, 0x48, 0x8b, 0x0c, 0x24}, false},
 		{"mov rsp, rax", []byte{0x48, 0x89, 0xc4}, false},
@@ -304,7 +308,7 @@ func TestUnsafeIsFound(t *testing.T) {
 		{"movsb", []byte{0xa4}, false},
 		{"mov [rax], rcx", []byte{0x48, 0x89, 0x08}, false},
 	} {
-		if err := unsafeIn(w, x.code, 0, len(x.code)); (err == nil) != x.ok {
+		if err := unsafeIn(w, seenAt, x.code, 0, len(x.code)); (err == nil) != x.ok {
 			t.Errorf("%s: %v", x.name, err)
 		}
 	}

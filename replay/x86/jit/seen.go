@@ -9,7 +9,7 @@ import (
 )
 
 // Which code is executed: CPU.OnCode, and the Bus's notes of executed pages. Linked units ask nobody, so
-// each stores a byte when it is entered, two instructions and no flags. Between two calls of
+// each stores a byte when it is entered, one instruction and no flags. Between two calls of
 // Run those bytes are looked at.
 
 // maxUnits bounds the units that are kept.
@@ -17,9 +17,12 @@ const maxUnits = 1 << 17
 
 // seen returns the bytes, by unit.
 func (e *Engine) seen() []byte {
-	at := e.chunk + 16*cacheEntries
+	at := e.seenAt(0)
 	return e.pool.rw[at : at+maxUnits]
 }
+
+// seenAt returns the offset of the byte of unit id.
+func (e *Engine) seenAt(id int) int { return e.chunk + 16*cacheEntries + id }
 
 // clearSeen begins anew: the translations were flushed.
 func (e *Engine) clearSeen() {

@@ -25,7 +25,6 @@ const (
 	wordLive                // not 0: vector registers are the guest's
 	wordWant                // not 0: they must be, where the way in leads
 	wordMXCSR               // the host's
-	wordSeen                // address of the bytes that units set when they are entered
 	wordLeft                // the operands of a recipe
 	wordRight
 	wordBack    // partial.go: where it goes on,
@@ -231,8 +230,9 @@ func (t *translator) align() {
 
 // markSeen emits the store that says that the unit was entered; see seen.go.
 func (t *translator) markSeen() {
-	t.mem(opMov, scratch, t.word(wordSeen))
-	t.mem(opMovIm8, 0, at(scratch, int32(t.u.id)))
+	const length = 7
+	t.bytes(0xc6, 0x05) // mov byte [rip+disp32], 1
+	t.imm32(uint32(t.e.seenAt(t.u.id) - len(t.e.pool.rw) - (t.n - 2 + length)))
 	t.bytes(1)
 }
 
