@@ -407,7 +407,7 @@ func (e *Engine) mapFor(c *x86.CPU, s *site) bool {
 func (e *Engine) mapAt(c *x86.CPU, a uint64, store bool) bool {
 	a &^= pageSize - 1
 	bus, fd := c.MappedBus()
-	if bus == nil || a >= 1<<47 {
+	if bus == nil || a >= maxUser {
 		return false
 	}
 	k := x86.Load

@@ -18,6 +18,7 @@ import (
 // the file that the guest's pages are in. It is taken out when the Bus flushes it. A page that the Bus wants to see accesses to is never there.
 
 const (
+	maxUser     = 1 << 47 // the guest's addresses end there
 	windowShift = 40
 	windowSize  = 1 << windowShift
 	// windowGuard is how much beside a window belongs to it without ever being mapped: an address is that of
@@ -78,7 +79,7 @@ func partOf(a uint64) uint8 { return uint8(a >> windowShift) }
 // has reports whether there is a window for address a.
 func (w *windows) has(a uint64) bool {
 	for i := range w.list {
-		if w.list[i].part == partOf(a) {
+		if w.list[i].part == partOf(a) && a < maxUser {
 			return true
 		}
 	}
@@ -87,7 +88,7 @@ func (w *windows) has(a uint64) bool {
 
 // open makes a window for address a, and reports whether it did.
 func (w *windows) open(a uint64) bool {
-	if a >= 1<<47 || w.refused || w.has(a) || len(w.list) == maxWindows {
+	if a >= maxUser || w.refused || w.has(a) || len(w.list) == maxWindows {
 		return false
 	}
 	base, err := reserve()
