@@ -10,8 +10,8 @@ import (
 // A page with unknown bytes is accessed byte by byte, and some of them may stay
 // unknown for long: the padding in stack frames, where XSAVE stored while the stack
 // was deeper. A program that works on such a page replays fifty times slower. So when
-// that has gone on for a while, all that is open is answered at once with what was
-// right last, and the page is whole again. The bytes are noted: those that have the
+// that has gone on for a while, all that is open is answered at once, with what the recorded end has
+// in place of those bytes or else what was right last, and the page is whole again. The bytes are noted: those that have the
 // assumed value at the end may not have been stored to since, so that the recorded page
 // tells whether the answers were right. Where they were not, the replay goes back and
 // takes the answers that the page tells, once; if it fails then, it goes on from there
@@ -47,14 +47,91 @@ func (v *solver) assume() {
 	}
 	v.partial = v.m.Mem.PartialAccesses
 	a := &assumption{}
+	votes := v.votes()
 	for i := range v.saves {
 		if open := v.saves[i].open(); open != 0 {
-			a.saves = append(a.saves, assumedSave{i, open, v.likely & open})
+			a.saves = append(a.saves, assumedSave{i, open, votes[i].bits(open, v.likely)})
 		}
 	}
 	if len(a.saves) > 0 {
 		v.keepAssumption(a)
 	}
+}
+
+// vote counts, for the components of a save (bits of XSTATE_BV, all that programs have for the most part), the bytes that say that it was in use, and those that say that it was not.
+type vote struct{ yes, no [8]int }
+
+// headerVotes is what the byte that shows the components counts for.
+const headerVotes = 64
+
+// votes asks the bytes that are open what the recorded pages have in their places at the end: most of those that are not stored to
+// again say which save was the last to store there. Others say nothing, or that a component was not in use.
+func (v *solver) votes() []vote {
+	out := make([]vote, len(v.saves))
+	for _, p := range v.openPages(v.unknownBytes) {
+		for _, u := range p.open {
+			if b, ok := p.wants(u.off); ok {
+				v.count(out, &u, b)
+			}
+		}
+	}
+	return out
+}
+
+// count counts what byte u says, which is b at the end.
+func (v *solver) count(out []vote, u *openByte, b byte) {
+	for _, p := range slices.Backward(u.cover) {
+		s := &v.saves[p.save]
+		if p.component == 0 {
+			if rest := ^byte(s.Maybe); b&rest == u.raw&rest {
+				out[p.save].add(uint64(b)&s.Maybe, headerVotes)
+				out[p.save].sub(^uint64(b)&s.Maybe, headerVotes)
+			}
+			return
+		}
+		stored := p.bytes[u.off-p.off]
+		if stored == u.raw {
+			continue
+		}
+		if stored == b {
+			out[p.save].add(p.component, 1)
+			return
+		}
+		out[p.save].sub(p.component, 1)
+	}
+}
+
+func (x *vote) add(components uint64, n int) {
+	for i := range x.yes {
+		if components>>i&1 != 0 {
+			x.yes[i] += n
+		}
+	}
+}
+
+func (x *vote) sub(components uint64, n int) {
+	for i := range x.no {
+		if components>>i&1 != 0 {
+			x.no[i] += n
+		}
+	}
+}
+
+// bits returns those of the components open that were in use by the votes, or where there are none by likely. A byte that is stored to
+// later says no, so a few that say yes are enough.
+func (x *vote) bits(open, likely uint64) (bits uint64) {
+	const few = 8
+	bits = likely & open &^ (1<<len(x.yes) - 1) // those there are no votes for
+	for i := range x.yes {
+		switch c := uint64(1) << i; {
+		case open&c == 0:
+		case x.yes[i] == 0 && x.no[i] == 0:
+			bits |= likely & c
+		case x.yes[i] >= few || x.yes[i] > x.no[i]:
+			bits |= c
+		}
+	}
+	return bits
 }
 
 // keepAssumption makes a, whose saves are open, as a choice that can be taken back.
