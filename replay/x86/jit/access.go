@@ -93,6 +93,7 @@ func (t *translator) rotated(n uint8) {
 func (t *translator) check(size uint8, store bool) {
 	jump := t.checkRange(uint32(size), store)
 	s := t.site()
+	t.bad = t.bad || t.e.sites.at(s.id).native // the way out takes them from where a fault leaves them
 	s.checks[s.m] = addressCheck{jump: jump, back: t.n, size: size, store: store}
 	s.m++
 	t.place = at(address, 0)

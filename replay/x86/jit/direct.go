@@ -122,6 +122,7 @@ func (t *translator) directFrom(base uint8, disp int32) {
 	} else {
 		t.directSite()
 		if t.within != int(base) {
+			t.overwrites(address)
 			t.mem(opMov, address, t.word(wordAnchor+int(b.slot)))
 		}
 	}

@@ -308,6 +308,9 @@ func flagsAtStops(t *testing.T, pool *Pool, w *flagWriter, seed uint64, isMapped
 		if w.IntN(8) == 0 {
 			cpus[1].FlushTLBPage(fastAt)
 		}
+		if isMapped && e.checked != nil && w.IntN(2) == 0 { // an instruction that is translated from now on checks its access
+			e.checked[textAt+uint64(w.IntN(len(w.code)))] = true
+		}
 		x, y := cpus[0].Run(limit), cpus[1].Run(limit)
 		a, b := cpus[0], cpus[1]
 		if x != y || a.RIP != b.RIP || a.R != b.R || a.Flags() != b.Flags() || a.Retired != b.Retired || !buses[0].hasSame(buses[1]) {

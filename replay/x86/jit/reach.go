@@ -161,6 +161,7 @@ func (t *translator) anchored(size uint8, store bool) bool {
 	case !r.isLive:
 		t.checkReach(r)
 	case t.holds != r.slot:
+		t.overwrites(address)
 		t.mem(opMov, address, t.word(wordAnchor+r.slot))
 	}
 	t.holds, t.place = r.slot, at(address, m.at-r.lo)
