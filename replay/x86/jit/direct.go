@@ -422,7 +422,7 @@ func (e *Engine) mapAt(c *x86.CPU, a uint64, store bool) bool {
 		return false
 	}
 	e.windows.fd = fd
-	return e.windows.set(m)
+	return e.windows.set(a, m)
 }
 
 // forgetRefused drops the unit one of whose accesses must be checked, and where some may be tried again, those that check any.

@@ -28,14 +28,7 @@ func newDataBus(t *testing.T, isMapped bool) *dataBus {
 	if !isMapped {
 		return b
 	}
-	fd, err := memoryFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Close(fd) })
-	if err := syscall.Ftruncate(fd, 2*pageSize); err != nil {
-		t.Fatal(err)
-	}
+	fd := testFile(t, 2)
 	m, err := syscall.Mmap(fd, pageSize, pageSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		t.Fatal(err)

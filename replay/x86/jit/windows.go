@@ -154,12 +154,15 @@ func (w *windows) bordersIn(n uint64, pages int) (k int64) {
 	return k
 }
 
-// set maps pages in windows that there are, and reports whether it did. If it did not, nothing is mapped any more.
-func (w *windows) set(m x86.Mapping) bool {
-	x := w.window(m.Addr)
-	for m.Addr+uint64(m.Pages)*pageSize > uint64(x.part)<<windowShift+windowSize {
-		m.Pages-- // the others have another window
+// set maps pages in the window for address a, which is in one of them and has one, and reports whether it did. If it did not, nothing is mapped any more.
+// What of m is in other parts is left out: they may have no window.
+func (w *windows) set(a uint64, m x86.Mapping) bool {
+	x := w.window(a)
+	from := uint64(x.part) << windowShift
+	if before := int64(from - m.Addr); before > 0 {
+		m.Addr, m.Offset, m.Pages = from, m.Offset+before, m.Pages-int(before/pageSize)
 	}
+	m.Pages = min(m.Pages, int((from+windowSize-m.Addr)/pageSize))
 	n := m.Addr / pageSize
 	before := w.bordersIn(n, m.Pages)
 	for i := range m.Pages {

@@ -13,7 +13,7 @@ import (
 	"vplay/replay/x86"
 )
 
-// testFile returns a file of memory of so many pages, each of which begins with its number, from 1 on.
+// testFile returns a file of memory of so many pages.
 func testFile(t *testing.T, pages int) int {
 	t.Helper()
 	fd, err := memoryFile()
@@ -21,11 +21,6 @@ func testFile(t *testing.T, pages int) int {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Close(fd) })
-	for i := range pages {
-		if _, err := syscall.Pwrite(fd, []byte{byte(i + 1), 1}, int64(i)*pageSize); err != nil {
-			t.Fatal(err)
-		}
-	}
 	if err := syscall.Ftruncate(fd, int64(pages)*pageSize); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +60,7 @@ func TestWindows(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				m.Offset = int64(a-at) / 2 &^ (pageSize - 1)
 			}
-			if !w.set(m) {
+			if !w.set(a, m) {
 				t.Fatal("pages are not mapped")
 			}
 		}
@@ -82,6 +77,41 @@ func TestWindows(t *testing.T) {
 	}
 	w.clear()
 	w.compare(t)
+}
+
+// TestWindowEnds: what is to be mapped around a page goes no further than its part, at both ends.
+func TestWindowEnds(t *testing.T) {
+	pool, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &windows{}
+	w.init(pool, chunks)
+	w.fd = testFile(t, 8)
+	const from = 0x7e << windowShift
+	if !w.open(from) {
+		t.Fatal("there is no window")
+	}
+	t.Cleanup(func() {
+		if err := unmap(w.list[0].base-windowGuard, windowSize+2*windowGuard); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, x := range []struct {
+		a     uint64
+		m     x86.Mapping
+		first uint64
+		want  mapping
+	}{
+		{from, x86.Mapping{Addr: from - 3*pageSize, Pages: 5}, from / pageSize, mapping{offset: 3 * pageSize}},
+		{from + windowSize - pageSize, x86.Mapping{Addr: from + windowSize - 2*pageSize, Pages: 5}, (from+windowSize)/pageSize - 2, mapping{}},
+	} {
+		if !w.set(x.a, x.m) || len(w.mapped) != 2 || w.mapped[x.first] != x.want {
+			t.Errorf("%#x: %+v is mapped", x.a, w.mapped)
+		}
+		w.compare(t)
+		w.clear()
+	}
 }
 
 // compare compares w with what the kernel says of its first window.
