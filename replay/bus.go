@@ -63,13 +63,13 @@ func (b bus) PartialPage(a uint64, k x86.Access) x86.PartialPage {
 // CountPartial adds accesses that the processor made there.
 func (b bus) CountPartial(n uint64) { b.s.PartialAccesses += n }
 
-// Mapping says where a page is in the pool's file.
+// Mapping says where pages are in the arena's file.
 func (b bus) Mapping(a uint64, k x86.Access) (x86.Mapping, bool) {
 	m, ok := b.s.Mapping(a, accessOf[k])
 	return x86.Mapping(m), ok
 }
 
-// MappedFile returns the pool's file.
+// MappedFile returns the arena's file.
 func (b bus) MappedFile() (fd int, ok bool) { return b.s.MappedFile() }
 
 func (b bus) CodeID(a uint64) uint64 { return b.s.CodeID(a) }

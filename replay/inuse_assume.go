@@ -58,8 +58,12 @@ func (v *solver) assume() {
 	}
 }
 
-// vote counts, for the components of a save (bits of XSTATE_BV, all that programs have for the most part), the bytes that say that it was in use, and those that say that it was not.
-type vote struct{ yes, no [8]int }
+// vote counts, for the components of a save (bits of XSTATE_BV, those that programs have for the most part), the bytes that say that it was
+// in use, and those that say that it was not.
+type vote struct{ yes, no counts }
+
+// counts counts by component.
+type counts [8]int
 
 // headerVotes is what the byte that shows the components counts for.
 const headerVotes = 64
@@ -84,8 +88,8 @@ func (v *solver) count(out []vote, u *openByte, b byte) {
 		s := &v.saves[p.save]
 		if p.component == 0 {
 			if rest := ^byte(s.Maybe); b&rest == u.raw&rest {
-				out[p.save].add(uint64(b)&s.Maybe, headerVotes)
-				out[p.save].sub(^uint64(b)&s.Maybe, headerVotes)
+				out[p.save].yes.add(uint64(b)&s.Maybe, headerVotes)
+				out[p.save].no.add(^uint64(b)&s.Maybe, headerVotes)
 			}
 			return
 		}
@@ -94,25 +98,17 @@ func (v *solver) count(out []vote, u *openByte, b byte) {
 			continue
 		}
 		if stored == b {
-			out[p.save].add(p.component, 1)
+			out[p.save].yes.add(p.component, 1)
 			return
 		}
-		out[p.save].sub(p.component, 1)
+		out[p.save].no.add(p.component, 1)
 	}
 }
 
-func (x *vote) add(components uint64, n int) {
-	for i := range x.yes {
+func (c *counts) add(components uint64, n int) {
+	for i := range c {
 		if components>>i&1 != 0 {
-			x.yes[i] += n
-		}
-	}
-}
-
-func (x *vote) sub(components uint64, n int) {
-	for i := range x.no {
-		if components>>i&1 != 0 {
-			x.no[i] += n
+			c[i] += n
 		}
 	}
 }

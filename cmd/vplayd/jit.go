@@ -41,12 +41,12 @@ type engine struct {
 // allows no executable memory. $VPLAY_JIT_MAX bounds how much is translated, to find out
 // what is translated wrongly.
 func chooseEngine(c *cobra.Command) (engine, error) {
+	collectLater()
 	chosen := os.Getenv(jitVariable)
 	off, _ := c.Flags().GetBool(noJIT)
 	if on, err := strconv.ParseBool(chosen); off || err == nil && !on {
 		return engine{why: "as --" + noJIT + " wants it"}, nil
 	}
-	collectLater()
 	mem.Prepare()
 	pool, err := jit.Open()
 	if err != nil {

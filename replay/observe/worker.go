@@ -145,7 +145,6 @@ func (w *worker) stop(err error) {
 // arm has the machine notice what the observer asks for.
 func (w *worker) arm() {
 	ob, m := w.ob, w.m
-	m.Mem.AllowMapping()
 	w.isExec = map[uint64]bool{}
 	if ob.Exec != nil {
 		for _, a := range ob.Addresses {
@@ -211,6 +210,7 @@ func (w *worker) replay() error {
 	if (w.o.Ordered && w.ob.traces() || w.ob.Marks != nil) && !w.turns.await(w.index) {
 		return w.ctx.Err()
 	}
+	w.m.Mem.AllowMapping()
 	w.arm()
 	if w.ob.Start != nil {
 		w.tell(w.ob.Start)

@@ -63,7 +63,6 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 			c.RIP = s.unit.pc + uint64(s.unit.at[s.index])
 			flagsOut(c)
 			x, goesOn = e.executeIn(c, s.unit, s.index)
-			e.windows.copyTo(c)
 			fits := goesOn && !e.stale.any() && e.refused == nil && !e.retries && e.fits(c)
 			if !fits || next == 0 || !anchored(c, s.anchors) {
 				e.leaveIn(c, s.unit, s.index, retired)
@@ -107,6 +106,7 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 			u, i := e.placeOf(c)
 			if s := e.directSite(c, u, i); s != nil {
 				e.missed(c, s)
+				e.windows.copyTo(c) // there may be one more
 				next, c.Host[wordWant] = s.cold, 0
 				continue
 			}

@@ -320,6 +320,16 @@ func isQuiet(in *x86.Inst, f *fact) bool {
 	return f.rm.dir != 0 || f.plusR
 }
 
+// leaveFlags emits, on a way out that is taken where the flags are as s says, what stores them.
+func (t *translator) leaveFlags(s flagState) {
+	if s.saved {
+		return
+	}
+	t.bad = t.bad || s.recipe.kind == noRecipe
+	t.cook(s.recipe)
+	t.saveFlags()
+}
+
 // pass says which recipe is in wordFlags, above the flags; its operands are in wordLeft and wordRight.
 const passShift = 16
 

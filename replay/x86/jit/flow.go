@@ -54,9 +54,8 @@ func (t *translator) edgeTo(id uint32, n int, s flagState) {
 	t.patch(x.jump, t.n)
 	if !s.saved {
 		x.recipe = s.recipe
-		t.cook(s.recipe)
-		t.saveFlags()
 	}
+	t.leaveFlags(s)
 	t.exit(exitEdge, id)
 	t.toHot()
 }

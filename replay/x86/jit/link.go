@@ -125,6 +125,19 @@ func (e *Engine) forget(u *unit) {
 	e.clearCache(u.pc)
 }
 
+// forgetAt drops the units that have the instruction at pc, or end there because of a breakpoint.
+func (e *Engine) forgetAt(pc uint64) {
+	p := e.pages[pc&^(pageSize-1)]
+	if p == nil {
+		return
+	}
+	for _, u := range p.units {
+		if u.pc <= pc && (pc < u.end || u.cut && pc == u.end) {
+			e.forget(u)
+		}
+	}
+}
+
 // clearCache empties the jump cache's entry for pc: no lookup of the address it gets comes there.
 func (e *Engine) clearCache(pc uint64) {
 	i := int(pc & (cacheEntries - 1))

@@ -193,11 +193,7 @@ func (t *translator) checkReach(r *reach) {
 // singleEdge emits the way out of a reach that was not found on one page.
 func (t *translator) singleEdge(w *coldEdge) {
 	t.patch(w.jump, t.n)
-	if !w.flags.saved {
-		t.bad = t.bad || w.flags.recipe.kind == noRecipe
-		t.cook(w.flags.recipe)
-		t.saveFlags()
-	}
+	t.leaveFlags(w.flags)
 	t.charge(w.n) // what is left of the unit fits, as all of it did
 	x := t.e.edges.at(w.id)
 	x.jump = t.jmp()

@@ -83,11 +83,7 @@ func (t *translator) sift() {
 func (t *translator) coldStops() {
 	for _, s := range t.stops {
 		t.patch(s.jump, t.n)
-		if !s.flags.saved {
-			t.bad = t.bad || s.flags.recipe.kind == noRecipe
-			t.cook(s.flags.recipe)
-			t.saveFlags()
-		}
+		t.leaveFlags(s.flags)
 		t.charge(s.index) // what is left of the unit fits, as all of it did
 		t.leaveAt(t.u.pc + uint64(t.at[s.index]))
 	}
@@ -113,18 +109,5 @@ func (e *Engine) followSieve(c *x86.CPU) {
 	e.exact = exact
 	if e.sieve = s; s != nil {
 		e.want = s.R
-	}
-}
-
-// forgetAt drops the units that have the instruction at pc, or end there because of a breakpoint.
-func (e *Engine) forgetAt(pc uint64) {
-	p := e.pages[pc&^(pageSize-1)]
-	if p == nil {
-		return
-	}
-	for _, u := range p.units {
-		if u.pc <= pc && (pc < u.end || u.cut && pc == u.end) {
-			e.forget(u)
-		}
 	}
 }

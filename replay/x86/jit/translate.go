@@ -284,10 +284,8 @@ func (t *translator) cold() {
 		}
 		x := t.e.sites.at(s.id)
 		x.cold = t.n
-		if !s.flags.saved && !x.native {
-			t.bad = t.bad || s.flags.recipe.kind == noRecipe
-			t.cook(s.flags.recipe)
-			t.saveFlags()
+		if !x.native {
+			t.leaveFlags(s.flags)
 		}
 		t.exit(exitSite, s.id)
 		x.after = s.resume
