@@ -181,8 +181,9 @@ func (t *thread) classify(name string, effect abi.Effect, why string) (action, e
 	if c.tries {
 		return action{}, t.tryCall()
 	}
-	c.mayBlock = (!g.alone() || g.sharers != nil) && t.mayBlock()
-	if c.mayBlock {
+	together := !g.alone() || g.sharers != nil
+	if (together || t.space().sharesFiles) && t.mayBlock() {
+		c.mayBlock = together
 		if err := t.redirect(); err != nil {
 			return action{}, err
 		}
@@ -521,6 +522,8 @@ func (t *thread) syncPoint() error {
 		if err := t.dropShared(); err != nil {
 			return err
 		}
+	}
+	if t.group().sharers != nil || t.space().sharesFiles {
 		if err := t.mapScratch(); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 )
 
 // How processes come to share memory: the second maps what the first has mapped shared, or one
@@ -35,7 +36,7 @@ func (g *group) join(o *group) {
 			c.noteStores(m)
 		}
 		m.sharers = c
-		if t := m.turns.has; t != nil && t.call.in && m != g && !t.changesFiles() {
+		if t := m.turns.has; t != nil && t.call.in && m != g && !t.finishesCall() {
 			t.giveUpTurn(action{}, true, checkpoint.SchedBlocked) // it is in the kernel
 		}
 		if m.turns.has != nil && m != g {
@@ -136,18 +137,20 @@ func (t *thread) joinFiles(files []sharedFile) (found bool) {
 func (t *thread) joinWriters(files []sharedFile) {
 	for _, f := range files {
 		for _, other := range t.session.groups {
-			if w := other.turns.has; other != t.group() && !other.done && w != nil && w.call.changes(f.id) && w.changesFiles() {
+			if w := other.turns.has; other != t.group() && !other.done && w != nil && w.call.changes(f.id) && w.finishesCall() {
 				t.joinGroup(other)
 			}
 		}
 	}
 }
 
-// changesFiles reports whether the kernel is at a call that may change files, and does not wait
+// finishesCall reports whether the kernel is at a call that may write to memory or to files, and does not wait
 // for others: what it waits for might be what waits for it.
-func (t *thread) changesFiles() bool {
+func (t *thread) finishesCall() bool {
 	c := &t.call
-	return c.in && !c.entering && len(c.targets) > 0 && (c.tries || !t.mayBlock())
+	row, _ := abi.Lookup(c.nr)
+	writes := len(c.targets) > 0 || row != nil && row.Effect == abi.EffectPlain
+	return c.in && !c.entering && writes && (c.tries || !t.mayBlock())
 }
 
 // changes reports whether the call may change a file.
@@ -170,7 +173,9 @@ func (t *thread) joinsBy(ret int64) (waits bool) {
 	if isError(ret) || len(g.session.groups) < 2 {
 		return false
 	}
-	files := t.space().newlyShared(&t.call, uint64(ret))
+	sp := t.space()
+	files := sp.newlyShared(&t.call, uint64(ret))
+	sp.sharesFiles = sp.sharesFiles || slices.ContainsFunc(files, func(f sharedFile) bool { return f.written })
 	t.joinFiles(files)
 	t.joinWriters(files)
 	return g.sharers != nil && g.sharers.has != g

@@ -43,6 +43,7 @@ type space struct {
 	hasRandom   bool        // RDRAND or RDSEED is made to fault
 	haltsLooked bool        // the code was looked through for what always has to fault, as it is now
 	calls       int         // that were made by stops
+	sharesFiles bool        // others were recorded when it mapped a file or a segment shared, to store there: one may come to map it, too
 	spare       []abi.Range // of it, that of threads that have ended
 	noShadow    bool        // clones are refused: copy instead
 

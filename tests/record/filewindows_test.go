@@ -16,6 +16,7 @@ func TestFileWindows(t *testing.T) {
 	prog := compile(t, "filewindows")
 	for _, name := range []string{
 		"removes", "punches", "copies", "sends", "writes", "splices", "splicewaits", "readwaits", "vectorwaits", "vmsplicewaits", "splicesignals", "mapmeanwhile",
+		"readjoined", "vectorjoined", "splicejoined", "vmsplicejoined", "readmeanwhile",
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := guestCase{name: name}

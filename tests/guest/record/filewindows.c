@@ -106,10 +106,12 @@ static void spliceSignals(void) {
 	CHECK(!pthread_join(t[0], 0) && !pthread_join(t[1], 0));
 }
 
-static const struct { const char *name; void (*run)(void); char to; int waits; } cases[] = {
+// waits says that the child waits for the parent in its call, late that it does so before the parent maps the file.
+static const struct { const char *name; void (*run)(void); char to; int waits, late; } cases[] = {
 	{"removes", removes, 0}, {"punches", punches, 0}, {"copies", copies, 'b'}, {"sends", sends, 'b'}, {"writes", writes, 'b'}, {"splices", splices, 'b'},
 	{"splicewaits", spliceWaits, 'x', 1}, {"readwaits", readWaits, 'x', 1}, {"vectorwaits", vectorWaits, 'x', 1}, {"vmsplicewaits", vmspliceWaits, 'x', 1},
 	{"splicesignals", spliceSignals, 'x', 1},
+	{"readjoined", readWaits, 'x', 1, 1}, {"vectorjoined", vectorWaits, 'x', 1, 1}, {"splicejoined", spliceWaits, 'x', 1, 1}, {"vmsplicejoined", vmspliceWaits, 'x', 1, 1},
 };
 
 // A child that does not share the mapping changes the file while the parent looks at it, and makes calls meanwhile or not.
@@ -125,6 +127,7 @@ static void change(int i, int calls) {
 		tell(from);
 		_exit(0);
 	}
+	if (cases[i].late) usleep(20000);
 	m = map(PROT_READ | PROT_WRITE);
 	if (cases[i].run == removes) hear(from), tell(to);
 	if (cases[i].waits) usleep(20000), tell(to);
@@ -140,9 +143,9 @@ static void change(int i, int calls) {
 	m[0] = 0;
 }
 
-// Maps the end of a file while a child's call writes all of it, and then looks at that. What is
-// written comes from a file that is in no cache, so that the call waits for the disk in the middle.
-static void mapMeanwhile(void) {
+// Maps the end of a file while a child's call writes all of it, by sendfile or by a read into its mapping, and then looks at that.
+// What is written comes from a file that is in no cache, so that the call waits for the disk in the middle.
+static void mapMeanwhile(int reads) {
 	static char fill[1 << 20];
 	const off_t size = 16 * sizeof fill;
 	volatile unsigned long n = 0;
@@ -156,8 +159,10 @@ static void mapMeanwhile(void) {
 		CHECK(p >= 0);
 		if (p == 0) {
 			off_t at = 0;
+			void *all = reads ? mmap(0, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : 0;
+			CHECK(all != MAP_FAILED);
 			tell(from);
-			CHECK(sendfile(file, in, &at, size) == size);
+			CHECK(reads ? pread(in, all, size, 0) == size : sendfile(file, in, &at, size) == size);
 			_exit(0);
 		}
 		hear(from);
@@ -175,8 +180,8 @@ int main(int argc, char **argv) {
 	alarm(60); // a child that fails leaves its parent looking for ever
 	file = newFile();
 	m = map(PROT_READ | PROT_WRITE);
-	if (argc > 1 && !strcmp(argv[1], "mapmeanwhile")) {
-		mapMeanwhile();
+	if (argc > 1 && strstr(argv[1], "meanwhile")) { // mapmeanwhile, readmeanwhile
+		mapMeanwhile(*argv[1] == 'r');
 		puts("end");
 		return 0;
 	}
