@@ -56,6 +56,9 @@ func (s *Space) Mapping(a uint64, k Access) (m Mapping, ok bool) {
 		return Mapping{}, false
 	}
 	m = Mapping{Addr: a, Offset: offset, Pages: 1, Stores: k == Store || s.ownsDirty(a, key)}
+	if k == Store {
+		s.prepareBehind(r, a)
+	}
 	for i := pageID(1); i <= maxAround && s.isLike(r, a+uint64(i)*PageSize, id, id+i, m.Stores); i++ {
 		m.Pages++
 	}
@@ -65,6 +68,45 @@ func (s *Space) Mapping(a uint64, k Access) (m Mapping, ok bool) {
 		m.Pages++
 	}
 	return m, true
+}
+
+// prepareBehind makes pages of zeros behind the one at a of r, which is stored to for the first time, for stores that are to come: as many as there are
+// before it that have been stored to, if nothing but zeros can be there. They count as written, and weigh nothing in
+// any hash, as they would not count.
+func (s *Space) prepareBehind(r *Region, a uint64) {
+	if r.Shared || !r.Fresh || r.Object != 0 && !r.Zero || len(s.watches) != 0 {
+		return
+	}
+	n := 0
+	for b := a; n < maxAround && b > r.Start && s.ownsDirty(b-PageSize, s.key(r, b-PageSize)); n++ {
+		b -= PageSize
+	}
+	free := 0
+	for b := a + PageSize; free < n && b < r.End && s.isUntouched(s.key(r, b)); free++ {
+		b += PageSize
+	}
+	for free > 0 {
+		id, got := s.pool.allocRun(s.place(), free)
+		for i := range got {
+			a += PageSize
+			*s.pool.page(id + pageID(i)) = Page{}
+			s.pool.meta(id + pageID(i)).dirty.Store(true)
+			slot := s.pool.slot(&s.root, s.key(r, a))
+			if *slot != 0 {
+				s.pool.unref(*slot)
+			}
+			*slot = id + pageID(i)
+			s.flushKey(r, a, s.key(r, a))
+		}
+		free -= got
+	}
+	s.reportFull()
+}
+
+// isUntouched reports whether the page of key, of memory that begins as zeros, was loaded from at most.
+func (s *Space) isUntouched(key uint64) bool {
+	id := lookup(s.root, key)
+	return id == 0 || id == s.pool.zeroPage()
 }
 
 // isLike reports whether the page at a of r is page like of the pool, in one chunk with id, and may be loaded from, or stored to if
@@ -84,13 +126,16 @@ func (s *Space) ownsDirty(a, key uint64) bool {
 	}
 	n := s.root
 	for l := range levels - 2 {
-		if n.refs.Load() != 1 {
+		if n == nil || n.refs.Load() != 1 {
 			return false
 		}
 		n = n.kids[index(key, l)]
 	}
+	if n == nil || n.refs.Load() != 1 {
+		return false
+	}
 	lf := n.leaves[index(key, levels-2)]
-	if n.refs.Load() != 1 || lf.refs.Load() != 1 {
+	if lf == nil || lf.refs.Load() != 1 || lf.pages[leafIndex(key)] == 0 {
 		return false
 	}
 	m := s.pool.meta(lf.pages[leafIndex(key)])

@@ -3,6 +3,7 @@ package mem
 import (
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 )
 
@@ -94,6 +95,7 @@ func TestMapping(t *testing.T) {
 		s.Map(Region{Start: 0x10000, End: 0x10000 + pages*PageSize, Prot: ProtRead | ProtWrite})
 		s.Begin()
 	}
+	starts := [2]*Snapshot{plain.Snapshot(), mapped.Snapshot()}
 	page := func() uint64 { return 0x10000 + uint64(rng.IntN(pages))*PageSize }
 	var snapshots [2]*Snapshot
 	for n := range 200_000 {
@@ -125,8 +127,13 @@ func TestMapping(t *testing.T) {
 			}
 		case 4:
 			p := page()
+			end := p + uint64(1+rng.IntN(16))*PageSize
 			for _, s := range both {
-				s.Map(Region{Start: p, End: p + PageSize, Prot: ProtRead | ProtWrite, Fresh: true})
+				s.Map(Region{Start: p, End: end, Prot: ProtRead | ProtWrite, Fresh: true})
+			}
+		case 5:
+			if a, b := plain.weight(starts[0]), mapped.weight(starts[1]); a != b {
+				t.Fatalf("access %d: what was written has hash %#x, mapped %#x", n, a, b)
 			}
 		default:
 			if v&1 == 0 {
@@ -144,7 +151,11 @@ func TestMapping(t *testing.T) {
 		if hits[0] != hits[1] {
 			t.Fatalf("access %d: %d hits, mapped %d", n, hits[0], hits[1])
 		}
-		if a &^= PageSize - 1; plain.IsWritten(a) != mapped.IsWritten(a) {
+		a &^= PageSize - 1
+		var content Page
+		var known Mask
+		isZero := mapped.PeekRaw(a, &content, &known) && content == Page{} // then it may be written ahead
+		if plain.IsWritten(a) != mapped.IsWritten(a) && (plain.IsWritten(a) || !isZero) {
 			t.Fatalf("access %d: page %#x is written: %t, mapped %t", n, a, plain.IsWritten(a), mapped.IsWritten(a))
 		}
 	}
@@ -152,8 +163,88 @@ func TestMapping(t *testing.T) {
 		t.Errorf("only %d accesses were made directly", d.made)
 	}
 	for i := range both {
+		starts[i].Release()
 		if snapshots[i] != nil {
 			snapshots[i].Release()
+		}
+	}
+}
+
+// weight is the hash of what the program has changed since it began, as replay compares it at a forced end: what written pages hold minus what was there, less
+// what was in those that were given up.
+func (s *Space) weight(start *Snapshot) (sum uint64) {
+	then := start.Open()
+	defer then.Close()
+	add := func(sign, a uint64, page *Page) {
+		for i := 0; i < PageSize; i += 8 {
+			sum += sign * word(page, i) * (a + uint64(i) + 1)
+		}
+	}
+	var was Page
+	var known Mask
+	s.Written(start, func(a uint64, _, now *Page) {
+		if now != nil {
+			was = Page{}
+			then.PeekRaw(a, &was, &known)
+			add(1, a, now)
+			add(^uint64(0), a, &was)
+		}
+	})
+	for _, d := range s.Dropped() {
+		for a := d[0]; a < d[1]; a += PageSize {
+			if was = (Page{}); !s.IsWritten(a) && then.PeekRaw(a, &was, &known) {
+				add(^uint64(0), a, &was)
+			}
+		}
+	}
+	return sum
+}
+
+// TestPrepared: a program that fills fresh memory comes for a few of its pages alone, and is given none behind the end, or that has been written to.
+func TestPrepared(t *testing.T) {
+	if arenaFile() < 0 {
+		return
+	}
+	s := newTestSpace(t)
+	s.AllowMapping()
+	d := newDirect(s)
+	const first, pages = 0x10000, 256
+	s.Map(Region{Start: first, End: first + pages*PageSize, Prot: ProtRead | ProtWrite, Fresh: true})
+	s.Map(Region{Start: first + pages*PageSize, End: first + 2*pages*PageSize, Prot: ProtRead | ProtWrite})
+	const kept = first + 100*PageSize + 8
+	s.Write(kept, []byte{77})
+	asked := 0
+	for i := range uint64(pages) {
+		if _, ok := d.mapped[first+i*PageSize]; !ok {
+			asked++
+		}
+		d.store(first+i*PageSize, 1)
+	}
+	if asked > pages/8 || s.IsWritten(first+pages*PageSize) {
+		t.Errorf("%d pages were asked for; the one behind the end is written: %t", asked, s.IsWritten(first+pages*PageSize))
+	}
+	if v, _ := d.load(kept); v != 77 {
+		t.Errorf("what was written is %d", v)
+	}
+}
+
+// TestTakeRun: recycled pages that lie one behind the other are handed out together, whatever way they were given back.
+func TestTakeRun(t *testing.T) {
+	for _, x := range []struct {
+		free      []pageID
+		n         int
+		first     pageID
+		got, left int
+	}{
+		{[]pageID{9, 4, 5, 6}, 8, 4, 3, 1},
+		{[]pageID{9, 6, 5, 4}, 2, 4, 2, 2},
+		{[]pageID{3, 4, 5, 6}, 4, 3, 4, 0},
+		{[]pageID{1, 4, 9}, 4, 9, 1, 2},
+		{[]pageID{7}, 3, 7, 1, 0},
+	} {
+		s := shelf{free: slices.Clone(x.free)}
+		if first, got := s.takeRun(x.n); first != x.first || got != x.got || len(s.free) != x.left {
+			t.Errorf("%v, %d: %d from %d on, %v are left", x.free, x.n, got, first, s.free)
 		}
 	}
 }

@@ -136,12 +136,52 @@ func (p *Pool) alloc(at place) pageID {
 		id = p.fresh(at)
 	}
 	p.mu.Unlock()
+	p.begin(id)
+	return id
+}
+
+// begin has a page that is handed out be as new.
+func (p *Pool) begin(id pageID) {
 	m := p.meta(id)
 	m.refs.Store(1)
 	m.dirty.Store(false)
 	m.codeID.Store(0)
 	m.mask, m.latent = nil, nil
-	return id
+}
+
+// allocRun is alloc for up to n pages that lie one behind the other; it returns the first, and how many they are, one at least.
+func (p *Pool) allocRun(at place, n int) (id pageID, got int) {
+	p.mu.Lock()
+	if s := &p.shelves[at]; len(s.free) > 0 {
+		id, got = s.takeRun(n)
+	} else {
+		for id, got = p.fresh(at), 1; got < n && s.next < chunkPages; got++ {
+			p.fresh(at)
+		}
+	}
+	p.mu.Unlock()
+	p.inUse.Add(int64(got))
+	for i := range got {
+		p.begin(id + pageID(i))
+	}
+	return id, got
+}
+
+// takeRun takes up to n recycled pages that were given back one behind the other, in any direction.
+func (s *shelf) takeRun(n int) (id pageID, got int) {
+	last := len(s.free) - 1
+	first := s.free[last]
+	id, got = first, 1
+	for _, step := range []int{1, -1} {
+		for got < min(n, last+1) && int(s.free[last-got]) == int(first)+step*got {
+			id, got = min(id, s.free[last-got]), got+1
+		}
+		if got > 1 {
+			break
+		}
+	}
+	s.free = s.free[:last+1-got]
+	return id, got
 }
 
 // fresh takes a page never used before. The caller holds mu.

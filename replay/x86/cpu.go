@@ -91,7 +91,7 @@ type CPU struct {
 	shiftAux uint64 // AF after shifts, as a bit of aux: auxAF on AMD, where OF differs too, else 0
 
 	// Host is for an engine whose code finds words of its own there (HostLayout).
-	Host [33]uint64
+	Host [35]uint64
 	// HostTable is a table for such code.
 	HostTable [HostTableSize]uint64
 

@@ -43,6 +43,7 @@ type opcode struct {
 type memory struct {
 	base, index uint8
 	scale       uint8 // shift
+	segment     bool  // GS is added
 	disp        int32
 }
 
@@ -122,8 +123,16 @@ func (a *assembler) mem(o opcode, r uint8, m memory) {
 	if b == none {
 		b = 0
 	}
+	a.prefix(m)
 	a.begin(o, r, x, b)
 	a.operandBytes(r, m)
+}
+
+// prefix writes the prefix of m's segment, which stands before all others.
+func (a *assembler) prefix(m memory) {
+	if m.segment {
+		a.bytes(0x65)
+	}
 }
 
 // operandBytes writes ModRM and what follows it for register r and memory operand m.
@@ -168,6 +177,7 @@ var (
 	opAdd     = opcode{op: 0x03, w: true}
 	opSub     = opcode{op: 0x2b, w: true}
 	opCmp     = opcode{op: 0x3b, w: true}
+	opCmp8    = opcode{op: 0x3a}
 	opGroup1  = opcode{op: 0x81, w: true} // r/m, imm32; /0 ADD, /4 AND, /5 SUB, /7 CMP
 	opGroup32 = opcode{op: 0x81}
 

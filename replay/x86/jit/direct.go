@@ -47,7 +47,7 @@ func (t *translator) findBases() {
 	for i := range t.u.insts {
 		t.i, t.in = i, &t.u.insts[i]
 		t.f = &t.rows[t.in.Row]
-		if base, _, ok := t.accessed(); ok && t.emitted(t.in) && t.isDirect() {
+		if base, _, ok := t.accessed(); ok && base != x86.RSP && t.emitted(t.in) && t.isDirect() {
 			n[base]++
 		}
 	}
@@ -105,6 +105,11 @@ func (t *translator) directSite() {
 
 // directFrom makes place what is disp bytes from guest register base.
 func (t *translator) directFrom(base uint8, disp int32) {
+	if base == x86.RSP {
+		t.directSite()
+		t.place = memory{base: stackPointer, index: none, segment: true, disp: disp}
+		return
+	}
 	h, b := hostOf[base], &t.bases[base]
 	if t.within != int(base) && !b.isLive {
 		g := t.guessFrom(base)
@@ -233,6 +238,11 @@ type coldLookup struct {
 	to         uint8
 }
 
+// part sets al to the part of the address in register r of the host.
+func (t *translator) part(r uint8) {
+	t.bytes(0xc4, 0xe3&^(r>>3<<5), 0xfb, 0xf0, 0xc0|r&7, windowShift) // rorx rax, r, 40
+}
+
 // lookUp sets register to to what is added to the address in register r of the host. scratch is lost.
 func (t *translator) lookUp(to, r uint8, g guess) {
 	if to != scratch {
@@ -241,7 +251,7 @@ func (t *translator) lookUp(to, r uint8, g guess) {
 	if g.ok && to != scratch {
 		t.load64(to, t.e.windows.table[g.part])
 	}
-	t.bytes(0xc4, 0xe3&^(r>>3<<5), 0xfb, 0xf0, 0xc0|r&7, windowShift) // rorx rax, r, 40
+	t.part(r)
 	if !g.ok {
 		t.fromTable(to)
 		return
@@ -285,8 +295,6 @@ func (t *translator) losesBases(isHandled bool) {
 	w := t.f.written(t.in)
 	if isHandled {
 		w = 0xffff
-	} else if _, ok := t.stackMove(); ok {
-		w &^= 1 << x86.RSP
 	}
 	t.changed |= w
 	for r := range t.bases {
@@ -395,10 +403,10 @@ func (e *Engine) mapFor(c *x86.CPU, s *site) bool {
 	if in.Flags&x86.InstMem != 0 {
 		isNew = e.windows.open(c.Address(in))
 	}
-	switch f.stack {
-	case pushes, pops:
+	if f.written(in)>>x86.RSP&1 != 0 {
 		isNew = e.windows.open(c.R[x86.RSP]) || isNew
-	case leaves:
+	}
+	if f.stack == leaves {
 		isNew = e.windows.open(c.R[x86.RBP]) || isNew
 	}
 	return isNew

@@ -250,7 +250,10 @@ func loadAddress(t *translator) bool {
 	if r == none {
 		r = scratch
 	}
-	t.effective(address)
+	if !t.isComputed {
+		t.effective(address)
+	}
+	t.isComputed = false
 	if in.Size == 4 {
 		t.reg(opMov32, r, address)
 	} else {

@@ -156,7 +156,7 @@ func (e *Engine) run(c *x86.CPU, limit uint64) x86.Exit {
 					continue // nothing was executed
 				}
 			}
-		case limit-c.Retired >= uint64(len(u.insts)):
+		case limit-c.Retired >= uint64(len(u.insts)) && e.hasStack(c):
 			x, goesOn = e.execute(c, u, limit)
 			e.drain(c)
 		case e.log != nil:

@@ -48,10 +48,8 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 	flagsIn(c)
 	next := u.body
 	c.Host[wordLive], c.Host[wordWant] = 0, 0
-	e.windows.copyTo(c)
 	for {
-		c.Host[wordTarget] = uint64(e.pool.address(next))
-		enter(e.pool.address(e.pool.enter), c)
+		e.enter(c, next)
 		retired := end - c.Host[wordBudget] // as the units before this one have it
 		why := uint32(c.Host[wordExit])
 		switch why & 3 {
@@ -63,7 +61,7 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 			c.RIP = s.unit.pc + uint64(s.unit.at[s.index])
 			flagsOut(c)
 			x, goesOn = e.executeIn(c, s.unit, s.index)
-			fits := goesOn && !e.stale.any() && e.refused == nil && !e.retries && e.fits(c)
+			fits := goesOn && !e.stale.any() && e.refused == nil && !e.retries && e.fits(c) && e.hasStack(c)
 			if !fits || next == 0 || !anchored(c, s.anchors) {
 				e.leaveIn(c, s.unit, s.index, retired)
 				if fits && next == 0 {
@@ -106,13 +104,19 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 			u, i := e.placeOf(c)
 			if s := e.directSite(c, u, i); s != nil {
 				e.missed(c, s)
-				e.windows.copyTo(c) // there may be one more
 				next, c.Host[wordWant] = s.cold, 0
 				continue
 			}
 			return e.faulted(c, u, i, retired)
 		}
 	}
+}
+
+// enter executes the code at an offset of the pool until it leaves.
+func (e *Engine) enter(c *x86.CPU, at int) {
+	e.windows.copyTo(c)
+	c.Host[wordTarget] = uint64(e.pool.address(at))
+	enter(e.pool.address(e.pool.enter), c)
 }
 
 // arrived is called behind an indirect branch that the jump cache did not know.
@@ -145,8 +149,8 @@ func (e *Engine) faulted(c *x86.CPU, u *unit, i int, retired uint64) (x86.Exit, 
 	c.RIP = u.pc + uint64(u.at[i])
 	if s := e.siteOf(u, i); s != nil {
 		e.flagsAtFault(c, s)
-		c.Host[wordTarget], c.Host[wordWant] = uint64(e.pool.address(s.cold)), 0
-		enter(e.pool.address(e.pool.enter), c)
+		c.Host[wordWant] = 0
+		e.enter(c, s.cold)
 	}
 	flagsOut(c)
 	if e.traps && e.t.rows[u.insts[i].Row].raises && c.MXCSR&^(c.MXCSR>>mxcsrMaskShift)&mxcsrFlags != 0 {

@@ -298,7 +298,7 @@ func (t *translator) deadFrom(i int) bool {
 	for ; i < len(t.u.insts); i++ {
 		in := &t.u.insts[i]
 		f := &t.rows[in.Row]
-		if i == t.sieveAt || !t.emitted(in) || !isQuiet(in, f) {
+		if i == t.sieveAt || !t.emitted(in) || !isQuiet(in, f) || t.mayLeavePart(in, f) {
 			return false
 		}
 		if f.writes {

@@ -13,34 +13,38 @@ import (
 )
 
 // dataBus has a page of code, one of data that is in the translation cache, and one that is not: each access
-// there goes to the handler, and some stop the processor.
+// there goes to the handler, and some stop the processor. A third one is like the first, in another part.
 type dataBus struct {
 	textBus
-	data     [2]*[pageSize]byte
-	file     int // that has data[0]; -1: none
+	data     [3]*[pageSize]byte
+	file     int // that has data[0] and data[2]; -1: none
 	c        *x86.CPU
 	accesses int
 }
 
 // newDataBus returns one, whose page of data that is in the translation cache is in a file, so that it can be mapped, if it isMapped.
 func newDataBus(t *testing.T, isMapped bool) *dataBus {
-	b := &dataBus{data: [2]*[pageSize]byte{new([pageSize]byte), new([pageSize]byte)}, file: -1}
+	b := &dataBus{data: [3]*[pageSize]byte{new([pageSize]byte), new([pageSize]byte), new([pageSize]byte)}, file: -1}
 	if !isMapped {
 		return b
 	}
-	fd := testFile(t, 2)
-	m, err := syscall.Mmap(fd, pageSize, pageSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	fd := testFile(t, 3)
+	m, err := syscall.Mmap(fd, pageSize, 2*pageSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Munmap(m) })
-	b.data[0], b.file = (*[pageSize]byte)(m), fd
+	b.data[0], b.data[2], b.file = (*[pageSize]byte)(m), (*[pageSize]byte)(m[pageSize:]), fd
 	return b
 }
 
 // Mapping implements x86.MappedBus.
 func (b *dataBus) Mapping(a uint64, _ x86.Access) (x86.Mapping, bool) {
-	return x86.Mapping{Addr: fastAt, Offset: pageSize, Pages: 1, Stores: true}, a == fastAt
+	m := x86.Mapping{Addr: a, Offset: pageSize, Pages: 1, Stores: true}
+	if a == farAt {
+		m.Offset = 2 * pageSize
+	}
+	return m, a == fastAt || a == farAt
 }
 
 // MappedFile implements x86.MappedBus.
@@ -48,7 +52,7 @@ func (b *dataBus) MappedFile() (fd int, ok bool) { return b.file, b.file >= 0 }
 
 // hasSame reports whether both have the same data.
 func (b *dataBus) hasSame(o *dataBus) bool {
-	return *b.data[0] == *o.data[0] && *b.data[1] == *o.data[1]
+	return *b.data[0] == *o.data[0] && *b.data[1] == *o.data[1] && *b.data[2] == *o.data[2]
 }
 
 // FlushesCode says that no store changes code: generated code goes on behind handlers.
@@ -64,6 +68,7 @@ func (b *dataBus) count() {
 const (
 	fastAt = 0x20000
 	slowAt = 0x21000
+	farAt  = inStack &^ (pageSize - 1)
 )
 
 func (b *dataBus) page(a uint64) *[pageSize]byte {
@@ -72,13 +77,15 @@ func (b *dataBus) page(a uint64) *[pageSize]byte {
 		return b.data[0]
 	case slowAt:
 		return b.data[1]
+	case farAt:
+		return b.data[2]
 	}
 	return nil
 }
 
 func (b *dataBus) Translate(a uint64, k x86.Access) (*[pageSize]byte, bool) {
 	if p := b.page(a); p != nil {
-		return p, a == fastAt
+		return p, a != slowAt
 	}
 	return b.textBus.Translate(a, k)
 }
@@ -145,7 +152,7 @@ func (w *flagWriter) instruction() {
 	group := byte(w.IntN(8))
 	base := byte(6 + w.IntN(2)) // rsi, the fast page, or rdi
 	wide := func(b ...byte) { w.code = append(append(w.code, 0x48|r>>3<<2), b...) }
-	switch w.IntN(23) {
+	switch w.IntN(24) {
 	case 0, 1, 2:
 		w.registers(r, rm, group<<3|1|byte(w.IntN(2))<<1) // ADD to CMP
 	case 3, 4:
@@ -191,6 +198,49 @@ func (w *flagWriter) instruction() {
 		wide(0x8d, 0x40|r&7<<3|base, n) // LEA
 	case 22: // ADD rsp; LEA rdx, [rsp+16]; PUSH rdx; POP rsp
 		w.code = append(w.code, 0x48, 0x83, 0xc4, n&0x18, 0x48, 0x8d, 0x54, 0x24, 0x10, 0x52, 0x5c)
+	case 23:
+		w.moveStack()
+	}
+}
+
+// moveStack writes instructions that have the stack in one of two parts, or the other one.
+func (w *flagWriter) moveStack() {
+	to := []uint64{fastAt, farAt}[w.IntN(2)] + uint64(1024+8*w.IntN(256))
+	load := func(to uint64, b ...byte) { // MOV rcx or r12
+		w.code = binary.LittleEndian.AppendUint64(append(w.code, b...), to)
+	}
+	switch w.IntN(9) {
+	case 0, 1:
+		load(to, 0x48, 0xb9)
+		w.code = append(w.code, [][]byte{{0x48, 0x89, 0xcc}, {0x48, 0x8b, 0xe1}}[w.IntN(2)]...) // MOV rsp, rcx
+	case 2:
+		load(to, 0x49, 0xbc)
+		w.code = append(w.code, [][]byte{{0x4c, 0x89, 0xe4}, {0x49, 0x8b, 0xe4}, {0x49, 0x8d, 0x64, 0x24, 0x08}}[w.IntN(3)]...) // MOV rsp, r12; LEA rsp, [r12+8]
+	case 3:
+		load(to, 0x48, 0xbd)
+		w.code = append(w.code, 0xc9) // LEAVE
+	case 4:
+		load(to, 0x48, 0xb9)
+		w.code = append(w.code, 0x48, 0x87, 0xcc) // XCHG rsp, rcx
+	case 5, 6: // MOV rsp, rsi; ADD or SUB rsp, rcx or r12, which lead to the other page at times
+		far := uint64(farAt - fastAt)
+		isSub, isR12 := w.IntN(2), w.IntN(2)
+		if isSub == 1 {
+			far = -far
+		}
+		w.code = append(w.code, 0x48, 0x89, 0xf4)
+		load(far*uint64(w.IntN(2)), 0x48|byte(isR12), 0xb9+3*byte(isR12))
+		op := [][]byte{{0x01, 0x29}, {0x03, 0x2b}}[w.IntN(2)][isSub]
+		modrm := byte(0xc0 | (1+3*byte(isR12))<<3 | 4)
+		rex := byte(0x48 | isR12<<2)
+		if op&2 != 0 {
+			modrm, rex = byte(0xc0|4<<3|(1+3*byte(isR12))), byte(0x48|isR12)
+		}
+		w.code = append(w.code, rex, op, modrm)
+	case 7: // MOV rsp, rsi; SUB rsp, 65536; ADD rsp, 65536
+		w.code = append(w.code, 0x48, 0x89, 0xf4, 0x48, 0x81, 0xec, 0, 0, 1, 0, 0x48, 0x81, 0xc4, 0, 0, 1, 0)
+	case 8: // AND rsp, -16
+		w.code = append(w.code, 0x48, 0x83, 0xe4, 0xf0)
 	}
 }
 

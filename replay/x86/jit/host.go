@@ -63,20 +63,39 @@ var Open = sync.OnceValues(func() (*Pool, error) {
 	if err := p.probe(); err != nil {
 		return nil, fmt.Errorf("jit: %w", err)
 	}
+	if p.segments = hasRORX() && p.setsGS(); p.segments {
+		p.makeStubs()
+		faultExit = p.address(p.fault)
+	}
+	p.openWindows()
 	return p, nil
 })
 
 // probe executes code that loads from address 0, which must come back as a fault.
 func (p *Pool) probe() error {
-	at := p.take()
-	defer p.give(at, 16)
-	t := translator{assembler: assembler{buf: p.rw[:at+16], n: at}}
-	t.mem(opMov, scratch, memory{base: none, index: none})
-	c := new(x86.CPU)
-	c.Host[wordTarget] = uint64(p.address(at))
-	enter(p.address(p.enter), c)
+	c, at := p.try(func(t *translator) { t.mem(opMov, scratch, memory{base: none, index: none}) })
 	if c.Host[wordExit] != exitFault || c.Host[wordFault] != uint64(p.address(at)) {
 		return fmt.Errorf("exit %d at %#x behind a load from address 0", c.Host[wordExit], c.Host[wordFault])
 	}
 	return nil
+}
+
+// setsGS reports whether code may set the base of GS, which Go has no use for: the CPU and the kernel must allow it (Linux 5.9).
+func (p *Pool) setsGS() bool {
+	c, _ := p.try(func(t *translator) { t.setGS() })
+	return c.Host[wordExit] != exitFault
+}
+
+// try executes what emit emits, from offset at on, with a CPU that has nothing.
+func (p *Pool) try(emit func(t *translator)) (c *x86.CPU, at int) {
+	at = p.take()
+	defer p.give(at, 64)
+	t := translator{assembler: assembler{buf: p.rw[:at+64], n: at}, layout: x86.Layout()}
+	emit(&t)
+	t.load64(scratch, exitElse)
+	t.jmpTo(p.exit)
+	c = new(x86.CPU)
+	c.Host[wordTarget] = uint64(p.address(at))
+	enter(p.address(p.enter), c)
+	return c, at
 }

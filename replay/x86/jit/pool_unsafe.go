@@ -43,6 +43,8 @@ type Pool struct {
 	translated atomic.Uint64
 	used       atomic.Int64 // bytes of code of all engines
 
+	segments bool // code may set the base of GS: so there are windows
+
 	dead    uintptr // the window of all parts that have none; 0: there are no windows
 	windows [chunks]windows
 	borders atomic.Int64 // of all windows
@@ -122,12 +124,6 @@ func newPool(n int) (*Pool, error) {
 	}
 	for i := range n {
 		p.free = append(p.free, stubSize+i*chunkSize)
-	}
-	if hasRORX() {
-		p.dead, _ = reserve() // without, each access is checked
-	}
-	for i := range p.windows {
-		p.windows[i].init(p, i)
 	}
 	return p, nil
 }

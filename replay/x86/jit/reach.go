@@ -81,7 +81,7 @@ func (t *translator) findReaches() {
 			}
 		}
 		w := t.f.written(t.in)
-		if d, ok := t.stackMove(); ok {
+		if d, ok := stackMove(t.in, t.f); ok {
 			sp += d
 			w &^= 1 << x86.RSP
 		}
@@ -125,9 +125,8 @@ func (t *translator) accessed() (base uint8, m member, ok bool) {
 	return in.Base, m, true
 }
 
-// stackMove returns the distance by which the instruction moves the stack pointer, where it is known.
-func (t *translator) stackMove() (int32, bool) {
-	in, f := t.in, t.f
+// stackMove returns the distance by which in moves the stack pointer, where it is known.
+func stackMove(in *x86.Inst, f *fact) (int32, bool) {
 	isMem := in.Flags&x86.InstMem != 0
 	switch d := int64(in.Imm); {
 	case in.Size != 8:

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"vplay/replay/x86"
@@ -34,17 +35,114 @@ type lookup struct {
 	part    uint8
 	isEqual bool // and is that
 	isAdded bool // rax is what is added to of
+	isStack bool // it was compared with the part that the stack pointer is in
+}
+
+// stackMoves is what is known of the stack pointer, r13, and of what it may become. GS has what is added in its part.
+type stackMoves struct {
+	isUsed bool   // instructions rely on that
+	inPart uint16 // the host's registers that have an address in that part
+	sum    string // what r15 has, if it was made of the stack pointer by one instruction
+	isNear string // such a sum, or a word of the CPU, of which it is known that it is in that part
+	rax    string // what rax was loaded from,
+	r15    string // and r15
+}
+
+// operand names what in adds or moves to a register.
+func (s *stackMoves) operand(in *x86.Inst) string {
+	other := in.RM
+	switch {
+	case in.Flags&x86.InstMem != 0:
+		return fmt.Sprintf("[%d+%d]", in.Base, in.Disp)
+	case in.Opc&2 == 0:
+		other = in.Reg
+	}
+	switch other {
+	case rax:
+		return s.rax
+	case r15:
+		return s.r15
+	}
+	return fmt.Sprintf("r%d", other)
+}
+
+// add names the sum that in, an addition to register to or a LEA of it, makes of the stack pointer, which to has before.
+func (s *stackMoves) add(in *x86.Inst, mnemonic string, from, to uint8) string {
+	isMem := in.Flags&x86.InstMem != 0
+	switch {
+	case in.Size != 8:
+	case mnemonic == "LEA" && in.Reg == to && in.Base == from && in.Index == x86.NoReg:
+		return fmt.Sprint(in.Disp)
+	case mnemonic != "ADD" && mnemonic != "SUB" || from != to || in.Opc > 3 && in.Opc != 0x29 && in.Opc != 0x2b:
+		if mnemonic == "ADD" && !isMem && in.RM == to && in.Opc&^2 == 0x81 {
+			return fmt.Sprint(int64(in.Imm))
+		}
+		if mnemonic == "SUB" && !isMem && in.RM == to && in.Opc&^2 == 0x81 {
+			return fmt.Sprint(-int64(in.Imm))
+		}
+	case in.Opc&2 == 0 && !isMem && in.RM == to, in.Opc&2 != 0 && in.Reg == to:
+		return mnemonic + s.operand(in)
+	}
+	return ""
+}
+
+// step follows in, which writes registers written. It returns false where the stack pointer may come to another part.
+func (s *stackMoves) step(in *x86.Inst, mnemonic string, written uint16) bool {
+	isMem := in.Flags&x86.InstMem != 0
+	ok := true
+	if written>>r13&1 != 0 && s.isUsed {
+		n, err := strconv.ParseInt(s.add(in, mnemonic, r13, r13), 10, 64)
+		from := in.RM
+		if in.Opc&2 == 0 {
+			from = in.Reg
+		}
+		switch {
+		case err == nil && n >= -maxStackStep && n <= maxStackStep:
+		case s.isNear != "" && s.add(in, mnemonic, r13, r13) == s.isNear:
+		case mnemonic == "AND" && in.Size == 8 && !isMem && in.Opc&^2 == 0x81 && int64(in.Imm) < 0 && int64(in.Imm) >= -maxStackStep:
+		case mnemonic == "MOV" && in.Size == 8 && !isMem && in.Opc&^2 == 0x89 && (s.inPart>>from&1 != 0 || s.isNear != "" && s.operand(in) == s.isNear):
+		case mnemonic == "LEA" && in.Size == 8 && in.Base < 16 && in.Index == x86.NoReg && in.Disp == 8 && s.inPart>>in.Base&1 != 0:
+		default:
+			ok = false
+		}
+	}
+	isStore := isMem && written == 0 && in.Effects().Write.Parts&x86.PartMemory != 0
+	if written&^(1<<rax|1<<r15) != 0 || isStore && in.Base == x86.RSP {
+		s.sum, s.isNear = "", ""
+	}
+	source := "?"
+	if mnemonic == "MOV" && isMem && in.Size == 8 && in.Base == x86.RSP && in.Index == x86.NoReg {
+		source = s.operand(in)
+	}
+	if written>>r15&1 != 0 {
+		s.r15 = source
+		isCopy := mnemonic == "MOV" && in.Size == 8 && !isMem && (in.Opc == 0x8b && in.RM == r13 || in.Opc == 0x89 && in.Reg == r13)
+		switch {
+		case isCopy:
+			s.sum = "rsp"
+		case s.sum == "rsp":
+			s.sum = s.add(in, mnemonic, r15, r15)
+		default:
+			s.sum = s.add(in, mnemonic, r13, r15)
+		}
+	}
+	if written>>rax&1 != 0 {
+		s.rax = source
+	}
+	s.inPart = s.inPart&^written | 1<<r13
+	return ok
 }
 
 // unsafeIn returns what in the code of a unit, where the bytes of units are at offset seenAt, could touch memory that is not the guest's, or
 // a state of the host that must not change; nil when there is nothing. The rules are those of
 // RATIONALE.md: memory is the CPU's, by rsp, or it is [r15] behind the check, in a window, or [rax] of the jump
 // cache; and nothing loads rsp, or flags other than arithmetic ones.
-func unsafeIn(w *windows, seenAt int, code []byte, from, to int) error {
+func unsafeIn(w *windows, isDirect bool, seenAt int, code []byte, from, to int) error {
 	layout := x86.Layout()
 	found := false // rax is an entry of the jump cache
 	p, constant := pointer{added: none}, uint64(0)
 	l := lookup{of: none}
+	stack := stackMoves{isUsed: isDirect, inPart: 1 << r13}
 	var anchors [maxAnchors]pointer
 	for at := from; at < to; {
 		in, err := oneInst(code, at)
@@ -55,7 +153,8 @@ func unsafeIn(w *windows, seenAt int, code []byte, from, to int) error {
 		bad := func(what string) error {
 			return fmt.Errorf("offset %d: %s: %s, % x", at-from, row.Mnemonic, what, code[at:at+int(in.Len)])
 		}
-		if in.Seg != x86.NoSeg || in.Flags&x86.InstLock != 0 {
+		isBeside := in.Seg == x86.GS && in.Base < 16 && in.Index == x86.NoReg && stack.isUsed && stack.inPart>>in.Base&1 != 0
+		if in.Seg != x86.NoSeg && !isBeside || in.Flags&x86.InstLock != 0 {
 			return bad("a prefix that must not be there")
 		}
 		e := in.Effects()
@@ -74,6 +173,9 @@ func unsafeIn(w *windows, seenAt int, code []byte, from, to int) error {
 			return bad("implied memory")
 		case isTable && !l.isIndex:
 			return bad("a table whose index may be any")
+		case isBeside && isNear:
+		case in.Seg != x86.NoSeg:
+			return bad("far from the stack")
 		case in.Base == x86.RSP:
 		case in.Base == r15 && in.Index == x86.NoReg && in.Disp >= 0 && in.Disp+sizeOfAccess(&in) <= p.reach:
 		case in.Base == r15 && in.Index == x86.NoReg && p.inWindow && isNear:
@@ -95,6 +197,9 @@ func unsafeIn(w *windows, seenAt int, code []byte, from, to int) error {
 					anchors[i] = pointer{added: none}
 				}
 			}
+		}
+		if !stack.step(&in, row.Mnemonic, e.Write.R) {
+			return bad("leads the stack pointer to another part")
 		}
 		// An addition to r15 from the translation cache makes it a host's address; one to rax from
 		// wordCache the entry of the jump cache. Any other write undoes that.
@@ -144,7 +249,16 @@ func unsafeIn(w *windows, seenAt int, code []byte, from, to int) error {
 		case row.Mnemonic == "MOVZX" && in.Reg == rax && in.RM == rax && in.Size == 4 && in.Flags&x86.InstMem == 0:
 			l.isIndex = true
 		case row.Mnemonic == "CMP" && in.Size == 1 && in.Opc == 0x3c && l.of != none && !l.isAdded:
-			l.part, l.isPart = uint8(in.Imm), true
+			l.part, l.isPart, l.isStack = uint8(in.Imm), true, false
+		case row.Mnemonic == "CMP" && in.Size == 1 && in.Opc == 0x3a && in.Reg == rax && cache && in.Index == x86.NoReg && word == wordStackPart && l.of != none:
+			l.isStack, l.isPart = true, false
+		case isJcc(&in) && in.Opc&15 == ifNotEqual && l.isStack:
+			stack.inPart |= 1 << l.of
+			if l.of == r15 {
+				if stack.isNear = stack.sum; stack.sum == "" && stack.r15 != "?" {
+					stack.isNear = stack.r15
+				}
+			}
 		case isJcc(&in) && in.Opc&15 == ifNotEqual && l.isPart:
 			l.isEqual = true
 			if constant != 0 && l.of != r15 && constant == w.table[l.part] {
@@ -157,7 +271,7 @@ func unsafeIn(w *windows, seenAt int, code []byte, from, to int) error {
 		case e.Write.R&(1<<rax) != 0, l.of != none && e.Write.R>>l.of&1 != 0:
 			l = lookup{of: none}
 		case e.Write.Flags != 0:
-			l.isPart = false
+			l.isPart, l.isStack = false, false
 		}
 		if e.Write.R&(1<<rax) != 0 {
 			found = row.Mnemonic == "ADD" && cache && in.Index == x86.NoReg && in.Disp == int64(layout.Host+8*wordCache)
@@ -247,9 +361,9 @@ func translationsAreSafe(t *testing.T, direct bool) {
 			continue
 		}
 		seenAt := e.seenAt(0) - len(e.pool.rw)
-		err := unsafeIn(e.windows, seenAt, e.pool.rw, u.head, e.t.n)
+		err := unsafeIn(e.windows, direct, seenAt, e.pool.rw, u.head, e.t.n)
 		if err == nil {
-			err = unsafeIn(e.windows, seenAt, e.pool.rw, e.chunk+hotSize, e.t.away.n)
+			err = unsafeIn(e.windows, direct, seenAt, e.pool.rw, e.chunk+hotSize, e.t.away.n)
 		}
 		if err != nil {
 			t.Fatalf("%v\nof the unit at %#x of % x", err, pc, bus.text[pc-textAt:u.end-textAt])
@@ -280,6 +394,11 @@ func TestUnsafeIsFound(t *testing.T) {
 		return append(b, 0x3c, part, 0x0f, 0x85, 0, 0, 0, 0)
 	}
 	guessed, wrong := guess(5), guess(6)
+	stackPart := binary.LittleEndian.AppendUint32(nil, uint32(x86.Layout().Host+8*wordStackPart))
+	beside := append([]byte{0x3a, 0x84, 0x24}, append(bytes.Clone(stackPart), 0x0f, 0x85, 0, 0, 0, 0)...) // cmp al, [rsp+wordStackPart]; jne
+	rbpBeside := append([]byte{0xc4, 0xe3, 0xfb, 0xf0, 0xc5, windowShift}, beside...)                     // rorx rax, rbp, 40
+	sum := append([]byte{0x4d, 0x89, 0xef, 0x4c, 0x29, 0xcf, 0xc4, 0xc3, 0xfb, 0xf0, 0xc7, windowShift}, beside...)
+	copy(sum[3:], []byte{0x4d, 0x29, 0xcf}) // mov r15, r13; sub r15, r9; rorx rax, r15, 40
 	for _, x := range []struct {
 		name string
 		code []byte
@@ -307,6 +426,28 @@ func TestUnsafeIsFound(t *testing.T) {
 		{"mov byte [rip], 1, of none", []byte{0xc6, 0x05, 0, 0, 0, 0, 1}, false},
 		{"mov rcx, [rdx]", []byte{0x48, 0x8b, 0x0a}, false},
 		{"mov rcx, fs:[rsp]", []byte{0x64, 0x48, 0x8b, 0x0c, 0x24}, false},
+		{"mov rcx, gs:[r13+8]", []byte{0x65, 0x49, 0x8b, 0x4d, 0x08}, true},
+		{"mov rcx, gs:[r13+2^30]", []byte{0x65, 0x49, 0x8b, 0x8d, 0, 0, 0, 0x40}, false},
+		{"mov rcx, gs:[r13+rdx]", []byte{0x65, 0x49, 0x8b, 0x4c, 0x15, 0}, false},
+		{"mov rcx, gs:[rbp]", []byte{0x65, 0x48, 0x8b, 0x4d, 0}, false},
+		{"mov rcx, gs:[rbp] beside the stack", append(bytes.Clone(rbpBeside), 0x65, 0x48, 0x8b, 0x4d, 0), true},
+		{"mov rcx, gs:[rbx] beside the stack where rbp is", append(bytes.Clone(rbpBeside), 0x65, 0x48, 0x8b, 0x0b), false},
+		{"mov rcx, gs:[rbp] that was looked at and changed", append(bytes.Clone(rbpBeside), 0x48, 0x01, 0xd5, 0x65, 0x48, 0x8b, 0x4d, 0), false},
+		{"sub r13, 16", []byte{0x49, 0x83, 0xed, 0x10}, true},
+		{"sub r13, 65536", []byte{0x49, 0x81, 0xed, 0, 0, 1, 0}, false},
+		{"and r13, -16", []byte{0x49, 0x83, 0xe5, 0xf0}, true},
+		{"and r13, 16", []byte{0x49, 0x83, 0xe5, 0x10}, false},
+		{"mov r13, rbp", []byte{0x49, 0x89, 0xed}, false},
+		{"mov r13, rbp beside the stack", append(bytes.Clone(rbpBeside), 0x49, 0x89, 0xed), true},
+		{"mov r13, rbx, where rbp is beside the stack", append(bytes.Clone(rbpBeside), 0x49, 0x89, 0xdd), false},
+		{"mov r13, rax", []byte{0x49, 0x89, 0xc5}, false},
+		{"mov r13d, ebp beside the stack", append(bytes.Clone(rbpBeside), 0x41, 0x89, 0xed), false},
+		{"lea r13, [rbp+8] beside the stack", append(bytes.Clone(rbpBeside), 0x4c, 0x8d, 0x6d, 0x08), true},
+		{"sub r13, r9", []byte{0x4d, 0x29, 0xcd}, false},
+		{"sub r13, r9, the sum of which was looked at", append(bytes.Clone(sum), 0x4d, 0x29, 0xcd), true},
+		{"add r13, r9, the difference of which was looked at", append(bytes.Clone(sum), 0x4d, 0x01, 0xcd), false},
+		{"sub r13, r8, where that of r9 was looked at", append(bytes.Clone(sum), 0x4d, 0x29, 0xc5), false},
+		{"sub r13, r9, which has been changed", append(bytes.Clone(sum), 0x49, 0xff, 0xc1, 0x4d, 0x29, 0xcd), false},
 		{"mov rsp, rax", []byte{0x48, 0x89, 0xc4}, false},
 		{"push rax", []byte{0x50}, false},
 		{"popf", []byte{0x9d}, false},
@@ -314,7 +455,7 @@ func TestUnsafeIsFound(t *testing.T) {
 		{"movsb", []byte{0xa4}, false},
 		{"mov [rax], rcx", []byte{0x48, 0x89, 0x08}, false},
 	} {
-		if err := unsafeIn(w, seenAt, x.code, 0, len(x.code)); (err == nil) != x.ok {
+		if err := unsafeIn(w, true, seenAt, x.code, 0, len(x.code)); (err == nil) != x.ok {
 			t.Errorf("%s: %v", x.name, err)
 		}
 	}
@@ -325,6 +466,12 @@ func fillWithRows(rng *rand.Rand, text []byte) {
 	rows := x86.Rows()
 	var at int
 	for at < len(text)-32 {
+		if rng.IntN(32) == 0 {
+			w := flagWriter{Rand: rng}
+			w.moveStack()
+			at += copy(text[at:], w.code)
+			continue
+		}
 		i := 1 + rng.IntN(len(rows)-1)
 		enc := &rows[i].Encoding
 		if facts()[i].emit == nil || enc.VEX {

@@ -15,6 +15,9 @@ func (p *Pool) makeStubs() {
 	p.enter = t.n
 	t.mem(opMovTo, rsp, at(rdi, t.layout.Host+8*wordStack))
 	t.move(rsp, rdi)
+	if p.segments {
+		t.setGS()
+	}
 	t.guests(opMov)
 	t.mem(opMov, budget, t.word(wordBudget))
 	t.mem(opCompare8, 7, t.word(wordWant))

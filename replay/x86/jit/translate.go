@@ -17,6 +17,8 @@ const (
 	wordTarget              // guest address of an indirect branch, where the way in leads, or what PUSH from memory has loaded
 	wordHost                // and the host's address of its code
 	wordWindows             // which windows CPU.HostTable is of (windows.go)
+	wordStackPart           // the part that the stack pointer is in, and what is added to addresses there (stack.go)
+	wordStackAdded          //
 	wordFault               // where generated code faulted,
 	wordFaultAddress        // CR2,
 	wordFaultError          // the error code (SDM volume 3, 4.7),
@@ -90,10 +92,12 @@ type translator struct {
 
 	// of the instruction that is being emitted
 	place memory // its memory operand, in the host's
-	holds int    // the anchor that address holds
-	i     int
-	in    *x86.Inst
-	f     *fact
+	// isComputed says that address has what LEA computes.
+	isComputed bool
+	holds      int // the anchor that address holds
+	i          int
+	in         *x86.Inst
+	f          *fact
 
 	flags flagState
 	upper uint32 // what wordUpper is known to be, and 1; 0: nothing
@@ -191,7 +195,7 @@ func (t *translator) translate(pc uint64, p *page, text []byte, enters recipe, i
 		}
 		known, lost := len(t.sites), t.loses()
 		t.logWords()
-		isHandled := !t.emitted(t.in) || !t.f.emit(t)
+		isHandled := !t.emitted(t.in) || !t.keepsStack() || !t.f.emit(t)
 		if isHandled {
 			t.leaveForHandler()
 			t.upper = 0

@@ -308,6 +308,9 @@ func (t *translator) vex(reg, v, rm uint8, isMem bool) {
 	case 0xf2:
 		last |= 3
 	}
+	if isMem {
+		t.prefix(t.place)
+	}
 	t.bytes(0xc4, ^reg>>3&1<<7|^x>>3&1<<6|^b>>3&1<<5|o.opmap, last, o.op)
 	if !x86.Rows()[in.Row].Encoding.ModRM {
 		return // VZEROUPPER

@@ -57,6 +57,16 @@ type windows struct {
 	refused bool
 }
 
+// openWindows makes the windows of all engines, where the host can have any: else each access is checked.
+func (p *Pool) openWindows() {
+	if p.segments {
+		p.dead, _ = reserve()
+	}
+	for i := range p.windows {
+		p.windows[i].init(p, i)
+	}
+}
+
 // init makes w those without a window.
 func (w *windows) init(p *Pool, id int) {
 	*w = windows{pool: p, id: uint64(id+1) * x86.HostTableSize, mapped: map[uint64]mapping{}}
@@ -65,11 +75,16 @@ func (w *windows) init(p *Pool, id int) {
 	}
 }
 
-// copyTo has c's code use w.
+// copyTo has c's code use w, from the part on that its stack pointer is in.
 func (w *windows) copyTo(c *x86.CPU) {
 	if id := w.id + uint64(len(w.list)); c.Host[wordWindows] != id {
 		c.Host[wordWindows] = id
 		c.HostTable = w.table
+	}
+	part := partOf(c.R[x86.RSP])
+	c.Host[wordStackPart], c.Host[wordStackAdded] = uint64(part), 0
+	if part < maxUser>>windowShift { // what the table has for others is no base that GS could have
+		c.Host[wordStackAdded] = w.table[part]
 	}
 }
 
