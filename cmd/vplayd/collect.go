@@ -13,7 +13,7 @@ import (
 // when it does so three times. So a heap may have roomyHeap before that rule holds.
 
 const (
-	roomyHeap  = 32 << 20
+	roomyHeap  = 64 << 20
 	maxPercent = 800
 )
 

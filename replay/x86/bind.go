@@ -131,6 +131,59 @@ func (in *Inst) bindKey(r *Row) bindKey {
 	return k
 }
 
+// boundSize is the size of bound, more than twice as many as there are bindings.
+const boundSize = 1 << 12
+
+// boundTable has bindings by their keys, each in the first free place from that of its key on: each instruction that is decoded is looked up, and
+// a map takes several times as long.
+type boundTable [boundSize]struct {
+	key uint64 // packed, and 1; 0: free
+	binding
+}
+
+// bound is bindings as such a table.
+var bound = func() *boundTable {
+	t := new(boundTable)
+	for k, b := range bindings {
+		e := &t[t.place(k.packed())]
+		e.key, e.binding = k.packed(), b
+	}
+	return t
+}()
+
+// packed returns k as a number that is not 0.
+func (k bindKey) packed() uint64 {
+	return uint64(k.class)<<40 | uint64(k.place)<<32 | uint64(k.shape)<<24 | uint64(k.size)<<16 | uint64(k.vex)<<8 | uint64(k.value) | 1<<48
+}
+
+// place returns where key stands, or would stand.
+func (t *boundTable) place(key uint64) uint64 {
+	i := key * 0x9e3779b97f4a7c15 >> 52
+	for t[i].key != key && t[i].key != 0 {
+		i = (i + 1) % boundSize
+	}
+	return i
+}
+
+// find returns the case with key k, if there is one.
+func (t *boundTable) find(k bindKey) (binding, bool) {
+	e := &t[t.place(k.packed())]
+	return e.binding, e.key != 0
+}
+
+// beginsChain and isCompared say which kinds chains and fused begin with: few do.
+var beginsChain, isCompared = func() (begins, compared [kindCount]bool) {
+	for k := range chains {
+		if k[0] < kindCount {
+			begins[k[0]] = true
+		}
+	}
+	for k := range fused {
+		compared[k] = true
+	}
+	return begins, compared
+}()
+
 // bind returns the op of in: its kind is the case that the loop has for it, if any.
 func bind(in *Inst) op {
 	o := op{reg: in.Reg, rm: in.RM, vvvv: in.VVVV, base: in.Base, index: in.Index, scale: in.Scale, imm: in.Imm, disp: in.Disp}
@@ -141,7 +194,7 @@ func bind(in *Inst) op {
 	if r.class == 0 || in.Flags&InstLock != 0 || in.Flags&instAMD16 != 0 && in.Size == 2 {
 		return o
 	}
-	b, ok := bindings[in.bindKey(r)]
+	b, ok := bound.find(in.bindKey(r))
 	if !ok || !in.countInRange(r) {
 		return o
 	}
@@ -181,7 +234,7 @@ func fuse(ops []op, insts []decoded) []op {
 	out := ops[:0]
 	for i := 0; i < len(ops); i++ {
 		o := ops[i]
-		if i+1 < len(ops) {
+		if i+1 < len(ops) && isCompared[o.kind] {
 			if j, branch := &ops[i+1], &insts[i+1].Inst; j.exit != 0 && branch.isJcc() {
 				cond := branch.Opc & 15
 				if k := fused[o.kind][cond]; k != 0 {
@@ -237,7 +290,7 @@ func specialise(ops []op) {
 	}
 	for i := 0; i < len(ops); {
 		at, n := ops[i].kind, 1
-		for j := i + 1; j < len(ops); j++ {
+		for j := i + 1; j < len(ops) && beginsChain[ops[i].kind]; j++ {
 			var ok bool
 			if at, ok = chains[[2]uint16{at, ops[j].kind}]; !ok {
 				break
