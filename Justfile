@@ -189,7 +189,7 @@ fuzz-calls N="60000":
 questions N="5000":
     go test ./tests/e2e -run TestQuestions -questions {{ N }} -timeout 1h -v
 
-# vplay's replay beside this CPU and qemu-x86_64 (package qemu-user): just side-by-side --json
+# vplay's replay beside this CPU and qemu-x86_64 (package qemu-user): just side-by-side --json; other programs: just side-by-side --more
 side-by-side *ARGS:
     . tests/need/debian.sh && install_suite sidebyside
     go run ./tests/bench/sidebyside {{ ARGS }}

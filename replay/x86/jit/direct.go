@@ -337,10 +337,11 @@ func (e *Engine) directSite(c *x86.CPU, u *unit, i int) *site {
 }
 
 // faultCost is how many instructions must have been executed for each fault, but for the first freeFaults, or else all accesses are checked
-// from then on: a fault takes some 10 µs, and checks half a nanosecond for an instruction.
+// from then on: a fault takes some 10 µs, and checks half a nanosecond for an instruction, or five where the pages that a loop
+// works on have the same places in the translation cache. A program that begins comes to many new pages: those are a fifth of a second at most.
 const (
 	faultCost  = 1 << 15
-	freeFaults = 1 << 10
+	freeFaults = 1 << 14
 )
 
 // missed is called when an access at s has faulted. Its instruction is the handler's now; pages that it needs are mapped for the

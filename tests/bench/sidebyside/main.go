@@ -36,6 +36,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	asJSON := f.Bool("json", false, "print JSON")
 	rounds := f.Int("rounds", 3, "`N` runs of each, in alternation; the median counts")
 	only := f.String("only", "", "`REGEXP` of names to run")
+	others := f.Bool("more", false, "other programs: a compiler, languages, tools, cryptography")
 	noQemu := f.Bool("no-qemu", false, "leave qemu out")
 	tiny := f.Bool("tiny", false, "work for milliseconds only: a test of this command")
 	vplayd := f.String("vplayd", "", "`FILE` to measure instead of vplayd built from this tree")
@@ -63,7 +64,11 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 			rep.Qemu = qemuVersion(b.qemu)
 		}
 	}
-	for _, w := range all {
+	list := all
+	if *others {
+		list = more
+	}
+	for _, w := range list {
 		if !names.MatchString(w.name) {
 			continue
 		}
@@ -104,7 +109,7 @@ func (rep *report) Print(out io.Writer) error {
 	}
 	rate := means(rep.Results, func(r *result) float64 { return r.Rate })
 	qemu := means(rep.Results, func(r *result) float64 { return r.QemuRatio })
-	for _, g := range []string{groupInteger, groupSIMD, groupPacked, groupProgram} {
+	for _, g := range []string{groupInteger, groupSIMD, groupPacked, groupProgram, groupMore} {
 		if _, ok := rep.Means[g]; ok {
 			fmt.Fprintf(w, "%s, geometric mean\t\t\t\t\t%.1fx\t%.1fx\t%.0f\t\n", g, qemu[g], rep.Means[g], rate[g])
 		}

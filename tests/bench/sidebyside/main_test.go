@@ -13,9 +13,15 @@ import (
 // figures are those of the recordings.
 func TestTiny(t *testing.T) {
 	need.Recorder(t)
-	need.Program(t, "gcc", "gzip")
+	need.Program(t, "gcc", "gzip", "perl")
+	t.Run("", func(t *testing.T) { tiny(t, "-only", "fib|gzip") })
+	t.Run("more", func(t *testing.T) { tiny(t, "-more", "-only", "cc1|perl") })
+}
+
+func tiny(t *testing.T, args ...string) {
+	t.Helper()
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-json", "-tiny", "-rounds", "1", "-no-qemu", "-only", "fib|gzip"}, &out, io.Discard); err != nil {
+	if err := run(t.Context(), append([]string{"-json", "-tiny", "-rounds", "1", "-no-qemu"}, args...), &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	var rep report

@@ -24,6 +24,7 @@ const (
 	groupSIMD    = "packed integer"
 	groupPacked  = "packed double"
 	groupProgram = "program"
+	groupMore    = "other program"
 )
 
 // work is one line of the table.
