@@ -112,3 +112,64 @@ func TestConflicts(t *testing.T) {
 		})
 	}
 }
+
+// twiceBus has its page of code at two addresses with the same low bits.
+type twiceBus struct{ textBus }
+
+const twiceAt = textAt + 1<<cacheShift
+
+func (b *twiceBus) once(a uint64) uint64 {
+	if a&^(pageSize-1) == twiceAt {
+		a -= twiceAt - textAt
+	}
+	return a
+}
+
+func (b *twiceBus) Translate(a uint64, k x86.Access) (*[pageSize]byte, bool) {
+	return b.textBus.Translate(b.once(a), k)
+}
+
+func (b *twiceBus) Fetch(a uint64, p []byte) (int, x86.Fault) { return b.textBus.Fetch(b.once(a), p) }
+
+// TestSecondEntries: a loop of two indirect branches to addresses with the same low bits stays in generated code, and neither is found when its code is gone.
+func TestSecondEntries(t *testing.T) {
+	pool, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &twiceBus{}
+	copy(b.text[:], []byte{
+		0x48, 0x93, // xchg rax, rbx
+		0xff, 0xc1, // inc ecx
+		0xff, 0xe0, // jmp rax
+	})
+	c := x86.New(b, host())
+	e := pool.Engine(c)
+	defer e.Close()
+	e.Eager()
+	c.SetEngine(e)
+	c.RIP, c.R[x86.RAX], c.R[x86.RBX], c.R[x86.RCX] = textAt, textAt, twiceAt, 0
+	run := func(n uint64) {
+		t.Helper()
+		if x := c.Run(c.Retired + 3*n); x != x86.ExitLimit || c.Retired != 3*c.R[x86.RCX] {
+			t.Fatalf("exit %d behind %d at %#x, rcx %d", x, c.Retired, c.RIP, c.R[x86.RCX])
+		}
+	}
+	run(1000)
+	before := e.Stats.Handled
+	run(100_000)
+	if n := e.Stats.Handled - before; n > 10 || before > 100 {
+		t.Errorf("%d exits to handlers before, %d since", before, n)
+	}
+	for _, at := range []uint64{textAt, twiceAt} {
+		e.forget(e.units[at])
+		run(1001)
+	}
+	for i := range cacheEntries + secondEntries {
+		pc := binary.LittleEndian.Uint64(e.pool.rw[e.chunk+16*i:])
+		at := binary.LittleEndian.Uint64(e.pool.rw[e.chunk+16*i+8:])
+		if u := e.units[pc]; at != 0 && (u == nil || at != uint64(e.pool.address(u.head))) {
+			t.Errorf("entry %d leads from %#x to what is not there", i, pc)
+		}
+	}
+}

@@ -8,8 +8,16 @@ import "vplay/replay/x86"
 // known (link.go). The others ask the jump cache, a table of guest addresses and the
 // host's of their units.
 
-// cacheEntries is the size of the jump cache; an entry is two words.
-const cacheEntries = 1 << 16
+// The jump cache: an entry is two words. The entry of an address is that of its low bits. An entry that another one takes its
+// place of goes to that of the next bits among secondEntries others, where code looks before it leaves: else two targets of a loop
+// with the same low bits would take turns to make it leave.
+const (
+	cacheEntries  = 1 << 16
+	cacheShift    = 16 // the bits that are not looked at
+	secondEntries = 1 << 12
+	secondAt      = 16 * cacheEntries
+	jumpTables    = 16 * (cacheEntries + secondEntries)
+)
 
 // newEdge returns the number of a new edge of this unit to target.
 func (t *translator) newEdge(target uint64) uint32 {
@@ -153,7 +161,27 @@ func (t *translator) find() {
 	t.imm32(16 * (cacheEntries - 1))
 	t.mem(opAdd, scratch, t.word(wordCache))
 	t.mem(opCmp, address, at(scratch, 0))
-	t.miss(ifNotEqual)
+	jump := t.jcc(ifNotEqual)
+	s := t.site()
+	t.bad = t.bad || t.e.sites.at(s.id).native // as in miss
+	s.find, s.found = jump, t.n
+}
+
+// findSecond looks for an address that is not in its entry of the jump cache among the second ones, and goes back with the address of that.
+func (t *translator) findSecond(s *coldSite) {
+	if s.found == 0 {
+		return
+	}
+	t.patch(s.find, t.n)
+	t.rotated(cacheShift - 4)
+	t.bytes(0x25) // and eax, imm32
+	t.imm32(16 * (secondEntries - 1))
+	t.mem(opAdd, scratch, t.word(wordCache))
+	t.mem(opCmp, address, at(scratch, secondAt))
+	s.jumps[s.n] = t.jcc(ifNotEqual)
+	s.n++
+	t.mem(opLea, scratch, at(scratch, secondAt))
+	t.jmpTo(s.found)
 }
 
 // goIndirect goes to the code that scratch has the entry of, for the guest's address in address.

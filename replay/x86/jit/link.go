@@ -91,9 +91,19 @@ func (e *Engine) way(x *edge, u *unit) int {
 
 // remember has indirect branches to u find it.
 func (e *Engine) remember(u *unit) {
+	b := e.pool.rw[e.chunk:]
 	i := int(u.pc & (cacheEntries - 1))
-	putCache(e.pool.rw[e.chunk:], i, u.pc, uint64(e.pool.address(u.head)))
+	if pc := binary.LittleEndian.Uint64(b[16*i:]); pc != u.pc && pc != noTarget(i) && pc != 0 {
+		putCache(b[secondAt:], secondOf(pc), pc, binary.LittleEndian.Uint64(b[16*i+8:]))
+	}
+	putCache(b, i, u.pc, uint64(e.pool.address(u.head)))
 }
+
+// secondOf returns which of the second entries of the jump cache an address has.
+func secondOf(pc uint64) int { return int(pc >> cacheShift & (secondEntries - 1)) }
+
+// noTarget is what entry i has that has no address: one that no lookup comes there with.
+func noTarget(i int) uint64 { return uint64(i ^ 1) }
 
 // forget takes u out: nothing leads there any more.
 func (e *Engine) forget(u *unit) {
@@ -138,8 +148,10 @@ func (e *Engine) forgetAt(pc uint64) {
 	}
 }
 
-// clearCache empties the jump cache's entry for pc: no lookup of the address it gets comes there.
+// clearCache empties the jump cache's entries for pc: no lookup of the addresses they get comes there.
 func (e *Engine) clearCache(pc uint64) {
-	i := int(pc & (cacheEntries - 1))
-	putCache(e.pool.rw[e.chunk:], i, uint64(i^1), 0)
+	b := e.pool.rw[e.chunk:]
+	i, j := int(pc&(cacheEntries-1)), secondOf(pc)
+	putCache(b, i, noTarget(i), 0)
+	putCache(b[secondAt:], j, noTarget(j)<<cacheShift, 0)
 }

@@ -22,7 +22,7 @@ const (
 	// the ways out.
 	hotSize = 18 << 20
 	// tableSize is how much of that is for tables: the jump cache, and the bytes of seen.go.
-	tableSize = 16*cacheEntries + maxUnits
+	tableSize = jumpTables + maxUnits
 	// stubSize is for the code that all engines share, at the beginning.
 	stubSize = 4096
 )

@@ -181,7 +181,7 @@ func unsafeIn(w *windows, isDirect bool, seenAt int, code []byte, from, to int) 
 		case in.Base == r15 && in.Index == x86.NoReg && p.inWindow && isNear:
 		case in.Base == r15 && in.Index == p.added && p.added != none && in.Scale == 0 && isNear:
 		case marks(&in, row, seenAt):
-		case in.Base == rax && in.Index == x86.NoReg && (in.Disp == 0 || in.Disp == 8) && found && e.Write.Parts&x86.PartMemory == 0:
+		case in.Base == rax && in.Index == x86.NoReg && (in.Disp == 0 || in.Disp == 8 || in.Disp == secondAt) && found && e.Write.Parts&x86.PartMemory == 0:
 		default:
 			return bad("memory that was not checked")
 		}
@@ -274,7 +274,8 @@ func unsafeIn(w *windows, isDirect bool, seenAt int, code []byte, from, to int) 
 			l.isPart, l.isStack = false, false
 		}
 		if e.Write.R&(1<<rax) != 0 {
-			found = row.Mnemonic == "ADD" && cache && in.Index == x86.NoReg && in.Disp == int64(layout.Host+8*wordCache)
+			isSecond := row.Mnemonic == "LEA" && in.Base == rax && in.Index == x86.NoReg && in.Disp == secondAt && found
+			found = isSecond || row.Mnemonic == "ADD" && cache && in.Index == x86.NoReg && in.Disp == int64(layout.Host+8*wordCache)
 		}
 		at += int(in.Len)
 	}

@@ -22,7 +22,7 @@ func (e *Engine) seen() []byte {
 }
 
 // seenAt returns the offset of the byte of unit id.
-func (e *Engine) seenAt(id int) int { return e.chunk + 16*cacheEntries + id }
+func (e *Engine) seenAt(id int) int { return e.chunk + jumpTables + id }
 
 // clearSeen begins anew: the translations were flushed.
 func (e *Engine) clearSeen() {

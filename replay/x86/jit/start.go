@@ -91,7 +91,7 @@ func (e *Engine) drop() {
 	e.t.assembler = assembler{buf: e.pool.rw[:e.chunk+hotSize], n: e.chunk + tableSize}
 	e.t.away = assembler{buf: e.pool.rw[:e.chunk+chunkSize], n: e.chunk + hotSize}
 	e.t.cool = false
-	clear(e.pool.rw[e.chunk : e.chunk+16*cacheEntries])
+	clear(e.pool.rw[e.chunk : e.chunk+jumpTables])
 	e.clearCache(0)
 	e.count()
 }

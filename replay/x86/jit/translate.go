@@ -125,6 +125,8 @@ type coldSite struct {
 	id     uint32
 	jumps  [3]int // jumps that lead there
 	n      int
+	find   int // the jump to where more is looked for in the jump cache, and where it goes on then; 0: none
+	found  int
 	checks [2]addressCheck // and those of address checks
 	m      int
 	flags  flagState // before the instruction
@@ -283,6 +285,7 @@ func (t *translator) cold() {
 				s.n++
 			}
 		}
+		t.findSecond(s)
 		for _, j := range s.jumps[:s.n] {
 			t.patch(j, t.n)
 		}
