@@ -114,7 +114,7 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 
 // enter executes the code at an offset of the pool until it leaves.
 func (e *Engine) enter(c *x86.CPU, at int) {
-	e.windows.copyTo(c)
+	e.windows.giveTo(c)
 	c.Host[wordTarget] = uint64(e.pool.address(at))
 	enter(e.pool.address(e.pool.enter), c)
 }

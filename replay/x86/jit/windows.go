@@ -75,8 +75,8 @@ func (w *windows) init(p *Pool, id int) {
 	}
 }
 
-// copyTo has c's code use w, from the part on that its stack pointer is in.
-func (w *windows) copyTo(c *x86.CPU) {
+// giveTo has c's code use w, and find the part that its stack pointer is in.
+func (w *windows) giveTo(c *x86.CPU) {
 	if id := w.id + uint64(len(w.list)); c.Host[wordWindows] != id {
 		c.Host[wordWindows] = id
 		c.HostTable = w.table
