@@ -150,7 +150,7 @@ func (t *thread) underAgent(sig int) (bool, error) {
 	} else if err := t.clearJump(); err != nil {
 		return false, err
 	}
-	a.shared.Many(!t.group().alone() || t.group().sharers != nil || sp.sharesFiles)
+	a.shared.Many(!t.group().alone() || sp.isSeen())
 	a.shared.Timed(t.session.isOrdered())
 	t.noteNative()
 	own, p := t.block.shared, agent.Places()

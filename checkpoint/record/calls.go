@@ -181,9 +181,9 @@ func (t *thread) classify(name string, effect abi.Effect, why string) (action, e
 	if c.tries {
 		return action{}, t.tryCall()
 	}
-	together := !g.alone() || g.sharers != nil
-	if (together || t.space().sharesFiles) && t.mayBlock() {
-		c.mayBlock = together
+	waits := (!g.alone() || t.space().isSeen()) && t.mayBlock()
+	c.mayBlock = waits && (!g.alone() || g.sharers != nil)
+	if waits {
 		if err := t.redirect(); err != nil {
 			return action{}, err
 		}
@@ -523,7 +523,7 @@ func (t *thread) syncPoint() error {
 			return err
 		}
 	}
-	if t.group().sharers != nil || t.space().sharesFiles {
+	if t.space().isSeen() {
 		if err := t.mapScratch(); err != nil {
 			return err
 		}

@@ -104,6 +104,9 @@ func (sp *space) shares(f fileID, written bool) bool {
 	})
 }
 
+// isSeen reports whether another recorded process sees what this one stores in some of its memory, or may come to.
+func (sp *space) isSeen() bool { return sp.group.sharers != nil || sp.sharesFiles }
+
 // hasView reports whether a file is mapped for the process alone.
 func (sp *space) hasView(f fileID) bool {
 	return sp.mm != nil && slices.ContainsFunc(sp.mappings(sp.views().objects[f]), isView)

@@ -132,12 +132,15 @@ func (in *Inst) bindKey(r *Row) bindKey {
 }
 
 // boundSize is the size of bound, more than twice as many as there are bindings.
-const boundSize = 1 << 12
+const (
+	boundBits = 12
+	boundSize = 1 << boundBits
+)
 
 // boundTable has bindings by their keys, each in the first free place from that of its key on: each instruction that is decoded is looked up, and
 // a map takes several times as long.
 type boundTable [boundSize]struct {
-	key uint64 // packed, and 1; 0: free
+	key uint64 // packed; 0: free
 	binding
 }
 
@@ -158,7 +161,7 @@ func (k bindKey) packed() uint64 {
 
 // place returns where key stands, or would stand.
 func (t *boundTable) place(key uint64) uint64 {
-	i := key * 0x9e3779b97f4a7c15 >> 52
+	i := key * 0x9e3779b97f4a7c15 >> (64 - boundBits)
 	for t[i].key != key && t[i].key != 0 {
 		i = (i + 1) % boundSize
 	}

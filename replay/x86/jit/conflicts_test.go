@@ -133,10 +133,6 @@ func (b *twiceBus) Fetch(a uint64, p []byte) (int, x86.Fault) { return b.textBus
 
 // TestSecondEntries: a loop of two indirect branches to addresses with the same low bits stays in generated code, and neither is found when its code is gone.
 func TestSecondEntries(t *testing.T) {
-	pool, err := Open()
-	if err != nil {
-		t.Fatal(err)
-	}
 	b := &twiceBus{}
 	copy(b.text[:], []byte{
 		0x48, 0x93, // xchg rax, rbx
@@ -144,10 +140,7 @@ func TestSecondEntries(t *testing.T) {
 		0xff, 0xe0, // jmp rax
 	})
 	c := x86.New(b, host())
-	e := pool.Engine(c)
-	defer e.Close()
-	e.Eager()
-	c.SetEngine(e)
+	e := eagerEngine(t, c)
 	c.RIP, c.R[x86.RAX], c.R[x86.RBX], c.R[x86.RCX] = textAt, textAt, twiceAt, 0
 	run := func(n uint64) {
 		t.Helper()

@@ -9,21 +9,28 @@ import (
 	"vplay/replay/x86"
 )
 
-// stackEngine returns a processor whose code at textAt is executed by generated code at first sight, without checks of accesses.
-func stackEngine(t *testing.T, code ...byte) (*x86.CPU, *Engine, *dataBus) {
+// eagerEngine has c's code executed by generated code at first sight.
+func eagerEngine(t *testing.T, c *x86.CPU) *Engine {
 	t.Helper()
 	pool, err := Open()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newDataBus(t, true)
-	copy(b.text[:], code)
-	c := x86.New(b, host())
-	b.c = c
 	e := pool.Engine(c)
 	t.Cleanup(e.Close)
 	e.Eager()
 	c.SetEngine(e)
+	return e
+}
+
+// stackEngine returns a processor whose code at textAt is executed by generated code at first sight, without checks of accesses.
+func stackEngine(t *testing.T, code ...byte) (*x86.CPU, *Engine, *dataBus) {
+	t.Helper()
+	b := newDataBus(t, true)
+	copy(b.text[:], code)
+	c := x86.New(b, host())
+	b.c = c
+	e := eagerEngine(t, c)
 	c.RIP, c.R[x86.RSP] = textAt, fastAt+2048
 	return c, e, b
 }
