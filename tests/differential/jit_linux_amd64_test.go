@@ -29,16 +29,19 @@ func translated(t testing.TB, e *Emulator) *jit.Engine {
 
 // TestTranslatedLikeSteps: cases of each row, and sequences, come to the same in generated code
 // as instruction by instruction, with cold and with warm translations; for a CPU of the
-// host's kind and for others.
+// host's kind and for others, and as on a host whose code may not set the base of GS.
 func TestTranslatedLikeSteps(t *testing.T) {
-	run := func(t *testing.T, id *x86.CPUIdentity) {
+	run := func(t *testing.T, id *x86.CPUIdentity, noGS bool) {
 		steps, blocks := NewEmulator(id), NewEmulator(id)
 		steps.SetEngine(x86.StepEngine{})
-		blocks.SetEngine(translated(t, blocks))
+		e := translated(t, blocks)
+		e.NoGS = e.NoGS || noGS
+		blocks.SetEngine(e)
 		likeSteps(t, steps, blocks, 30, 4000)
 	}
-	eachReference(t, run)
-	t.Run("host", func(t *testing.T) { run(t, hostIdentity(t)) })
+	eachReference(t, func(t *testing.T, id *x86.CPUIdentity) { run(t, id, false) })
+	t.Run("host", func(t *testing.T) { run(t, hostIdentity(t), false) })
+	t.Run("host without GS", func(t *testing.T) { run(t, hostIdentity(t), true) })
 }
 
 // TestTranslatedExceptions: a floating-point exception that the program does not mask is raised by the host in generated code, and

@@ -47,7 +47,7 @@ func (t *translator) findBases() {
 	for i := range t.u.insts {
 		t.i, t.in = i, &t.u.insts[i]
 		t.f = &t.rows[t.in.Row]
-		if base, _, ok := t.accessed(); ok && base != x86.RSP && t.emitted(t.in) && t.isDirect() {
+		if base, _, ok := t.accessed(); ok && !t.isBeside(base) && t.emitted(t.in) && t.isDirect() {
 			n[base]++
 		}
 	}
@@ -105,7 +105,7 @@ func (t *translator) directSite() {
 
 // directFrom makes place what is disp bytes from guest register base.
 func (t *translator) directFrom(base uint8, disp int32) {
-	if base == x86.RSP {
+	if t.isBeside(base) {
 		t.directSite()
 		t.place = memory{base: stackPointer, index: none, segment: true, disp: disp}
 		return
@@ -295,6 +295,8 @@ func (t *translator) losesBases(isHandled bool) {
 	w := t.f.written(t.in)
 	if isHandled {
 		w = 0xffff
+	} else if _, ok := stackMove(t.in, t.f); ok {
+		w &^= 1 << x86.RSP
 	}
 	t.changed |= w
 	for r := range t.bases {

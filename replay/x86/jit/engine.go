@@ -22,6 +22,8 @@ type Engine struct {
 	// MinRun is how many instructions a run must have room for: shorter ones, such as those of steps backward, are the
 	// interpreter's, which looks at the pages of code that it comes to and no others.
 	MinRun uint64
+	// NoGS says that the base of GS is not used (stack.go), because the host does not keep it. Tests may choose that, before anything is executed.
+	NoGS bool
 	// Faults are the places where generated code faulted, which is a mistake of the
 	// translator: those units are interpreted since.
 	Faults []Fault

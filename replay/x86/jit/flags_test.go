@@ -344,6 +344,7 @@ func flagsAtStops(t *testing.T, pool *Pool, w *flagWriter, seed uint64, isMapped
 	cpus[0].SetEngine(x86.StepEngine{})
 	e := pool.Engine(cpus[1])
 	defer e.Close()
+	e.NoGS = e.NoGS || seed%2 == 0
 	e.Eager()
 	cpus[1].SetEngine(e)
 	for limit := uint64(1); limit < 4000; limit = cpus[0].Retired + 1 + uint64(w.IntN(150)) {

@@ -4,7 +4,10 @@ package jit
 
 import (
 	"fmt"
+	"slices"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"vplay/replay/x86"
 )
@@ -56,6 +59,7 @@ var Open = sync.OnceValues(func() (*Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("jit: %w", err)
 	}
+	p.segments = mayFindByGS()
 	p.makeStubs()
 	if err := p.handleSignals(); err != nil {
 		return nil, fmt.Errorf("jit: %w", err)
@@ -63,39 +67,34 @@ var Open = sync.OnceValues(func() (*Pool, error) {
 	if err := p.probe(); err != nil {
 		return nil, fmt.Errorf("jit: %w", err)
 	}
-	if p.segments = hasRORX() && p.setsGS(); p.segments {
-		p.makeStubs()
-		faultExit = p.address(p.fault)
-	}
 	p.openWindows()
 	return p, nil
 })
 
 // probe executes code that loads from address 0, which must come back as a fault.
 func (p *Pool) probe() error {
-	c, at := p.try(func(t *translator) { t.mem(opMov, scratch, memory{base: none, index: none}) })
+	at := p.take()
+	defer p.give(at, 16)
+	t := translator{assembler: assembler{buf: p.rw[:at+16], n: at}}
+	t.mem(opMov, scratch, memory{base: none, index: none})
+	c := new(x86.CPU)
+	c.Host[wordTarget] = uint64(p.address(at))
+	enter(p.address(p.enter), c)
 	if c.Host[wordExit] != exitFault || c.Host[wordFault] != uint64(p.address(at)) {
 		return fmt.Errorf("exit %d at %#x behind a load from address 0", c.Host[wordExit], c.Host[wordFault])
 	}
 	return nil
 }
 
-// setsGS reports whether code may set the base of GS, which Go has no use for: the CPU and the kernel must allow it (Linux 5.9).
-func (p *Pool) setsGS() bool {
-	c, _ := p.try(func(t *translator) { t.setGS() })
-	return c.Host[wordExit] != exitFault
-}
+// From the auxiliary vector (linux include/uapi/linux/auxvec.h, arch/x86/include/uapi/asm/hwcap2.h).
+const (
+	atHWCAP2       = 26
+	hwcap2FSGSBASE = 1 << 1
+)
 
-// try executes what emit emits, from offset at on, with a CPU that has nothing.
-func (p *Pool) try(emit func(t *translator)) (c *x86.CPU, at int) {
-	at = p.take()
-	defer p.give(at, 64)
-	t := translator{assembler: assembler{buf: p.rw[:at+64], n: at}, layout: x86.Layout()}
-	emit(&t)
-	t.load64(scratch, exitElse)
-	t.jmpTo(p.exit)
-	c = new(x86.CPU)
-	c.Host[wordTarget] = uint64(p.address(at))
-	enter(p.address(p.enter), c)
-	return c, at
+// mayFindByGS reports whether code may set the base of GS, which Go has no use for: whether the kernel says that it keeps one that code has set (Linux
+// 5.9). Where it does not, the instruction may work all the same, as on virtual machines that hide FSGSBASE, and the base is lost whenever another thread gets the CPU.
+func mayFindByGS() bool {
+	v, err := unix.Auxv()
+	return err == nil && slices.ContainsFunc(v, func(a [2]uintptr) bool { return a[0] == atHWCAP2 && a[1]&hwcap2FSGSBASE != 0 })
 }

@@ -38,11 +38,12 @@ func (b *mutableBus) change(at int, code []byte) {
 // Generated code does what the handlers do instruction by instruction, faults nowhere, and its tables and memory
 // stay within their bounds.
 func TestMutatedCode(t *testing.T) {
-	t.Run("checks", func(t *testing.T) { mutatedCode(t, false) })
-	t.Run("windows", func(t *testing.T) { mutatedCode(t, true) })
+	t.Run("checks", func(t *testing.T) { mutatedCode(t, false, false) })
+	t.Run("windows", func(t *testing.T) { mutatedCode(t, true, false) })
+	t.Run("windows without GS", func(t *testing.T) { mutatedCode(t, true, true) })
 }
 
-func mutatedCode(t *testing.T, isMapped bool) {
+func mutatedCode(t *testing.T, isMapped, noGS bool) {
 	pool, err := Open()
 	if err != nil {
 		t.Fatal(err)
@@ -57,6 +58,7 @@ func mutatedCode(t *testing.T, isMapped bool) {
 	m.cpus[0].SetEngine(x86.StepEngine{})
 	e := pool.Engine(m.cpus[1])
 	defer e.Close()
+	e.NoGS = e.NoGS || noGS
 	e.Eager()
 	m.cpus[1].SetEngine(e)
 	for n := range *mutationsFlag {

@@ -136,13 +136,13 @@ func (s *stackMoves) step(in *x86.Inst, mnemonic string, written uint16) bool {
 // unsafeIn returns what in the code of a unit, where the bytes of units are at offset seenAt, could touch memory that is not the guest's, or
 // a state of the host that must not change; nil when there is nothing. The rules are those of
 // RATIONALE.md: memory is the CPU's, by rsp, or it is [r15] behind the check, in a window, or [rax] of the jump
-// cache; and nothing loads rsp, or flags other than arithmetic ones.
-func unsafeIn(w *windows, isDirect bool, seenAt int, code []byte, from, to int) error {
+// cache, or beside the stack pointer where code finds the stack by the base of GS; and nothing loads rsp, or flags other than arithmetic ones.
+func unsafeIn(w *windows, byGS bool, seenAt int, code []byte, from, to int) error {
 	layout := x86.Layout()
 	found := false // rax is an entry of the jump cache
 	p, constant := pointer{added: none}, uint64(0)
 	l := lookup{of: none}
-	stack := stackMoves{isUsed: isDirect, inPart: 1 << r13}
+	stack := stackMoves{isUsed: byGS, inPart: 1 << r13}
 	var anchors [maxAnchors]pointer
 	for at := from; at < to; {
 		in, err := oneInst(code, at)
@@ -311,11 +311,14 @@ func sizeOfAccess(in *x86.Inst) int64 {
 // TestTranslationsAreSafe translates random bytes, and random instructions of all rows, and looks
 // at all the code that comes out.
 func TestTranslationsAreSafe(t *testing.T) {
-	t.Run("checks", func(t *testing.T) { translationsAreSafe(t, false) })
-	t.Run("windows", func(t *testing.T) { translationsAreSafe(t, true) })
+	t.Run("checks", func(t *testing.T) { translationsAreSafe(t, false, false) })
+	t.Run("windows", func(t *testing.T) { translationsAreSafe(t, true, false) })
+	t.Run("windows without GS", func(t *testing.T) { translationsAreSafe(t, true, true) })
 }
 
-func translationsAreSafe(t *testing.T, direct bool) {
+// translationsAreSafe looks at code that makes accesses without checks or with them, and finds the stack by the base of GS or not: code is only made
+// here, so the host need not allow that.
+func translationsAreSafe(t *testing.T, direct, noGS bool) {
 	pool, err := Open()
 	if err != nil {
 		t.Fatal(err)
@@ -329,6 +332,7 @@ func translationsAreSafe(t *testing.T, direct bool) {
 	c := x86.New(bus, host())
 	e := pool.Engine(c)
 	defer e.Close()
+	e.NoGS = noGS
 	e.Eager()
 	begin(e)
 	c.SetEngine(e)
@@ -362,9 +366,9 @@ func translationsAreSafe(t *testing.T, direct bool) {
 			continue
 		}
 		seenAt := e.seenAt(0) - len(e.pool.rw)
-		err := unsafeIn(e.windows, direct, seenAt, e.pool.rw, u.head, e.t.n)
+		err := unsafeIn(e.windows, direct && !noGS, seenAt, e.pool.rw, u.head, e.t.n)
 		if err == nil {
-			err = unsafeIn(e.windows, direct, seenAt, e.pool.rw, e.chunk+hotSize, e.t.away.n)
+			err = unsafeIn(e.windows, direct && !noGS, seenAt, e.pool.rw, e.chunk+hotSize, e.t.away.n)
 		}
 		if err != nil {
 			t.Fatalf("%v\nof the unit at %#x of % x", err, pc, bus.text[pc-textAt:u.end-textAt])

@@ -11,6 +11,8 @@ import "vplay/replay/x86"
 // from the stack pointer is the instruction with gs:[r13+disp]. Go sets it whenever it enters. Instructions that move the stack pointer
 // by little are executed as they are: until Go looks again it is in that part, or beside it by less than the guard of the part's
 // window. Before all others it is looked whether the pointer stays in the part; where it does not, the handler executes the instruction.
+//
+// Where the host does not keep the base of GS, the stack pointer is a base register like others (direct.go).
 
 // stackPointer is the guest's.
 const stackPointer = r13
@@ -22,7 +24,12 @@ const maxStackStep = 1 << 12
 const _ = uint(windowGuard - maxSlice*maxStackStep - 2*maxDisp)
 
 // hasStack reports whether generated code may be entered: the stack pointer is an address that a program can have, or all accesses are checked.
-func (e *Engine) hasStack(c *x86.CPU) bool { return !e.direct || c.R[x86.RSP] < maxUser }
+func (e *Engine) hasStack(c *x86.CPU) bool {
+	return !e.direct || e.NoGS || c.R[x86.RSP] < maxUser
+}
+
+// isBeside reports whether what is accessed from guest register base is found by the base of GS, where accesses are not checked.
+func (t *translator) isBeside(base uint8) bool { return base == x86.RSP && !t.e.NoGS }
 
 // setGS emits what sets the base of GS. rax is lost.
 func (t *translator) setGS() {
@@ -50,7 +57,7 @@ func (t *translator) keepsStack() bool {
 // mayLeavePart reports whether in may move the stack pointer by so much that it is in another part, and somebody relies on that it is not.
 func (t *translator) mayLeavePart(in *x86.Inst, f *fact) bool {
 	isHigh := in.Size == 1 && in.Flags&x86.InstREX == 0 // ah and not spl
-	if !t.e.direct || f.written(in)>>x86.RSP&1 == 0 || isHigh {
+	if !t.e.direct || t.e.NoGS || f.written(in)>>x86.RSP&1 == 0 || isHigh {
 		return false
 	}
 	n, ok := stackStep(in, f)
@@ -226,7 +233,7 @@ func leave(t *translator) bool {
 	if t.in.Size != 8 {
 		return false
 	}
-	if t.isDirect() { // keepsStack has looked
+	if t.isDirect() && !t.e.NoGS { // keepsStack has looked
 		t.directSite()
 		t.place = memory{base: rbp, index: none, segment: true}
 	} else {

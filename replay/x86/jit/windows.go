@@ -59,7 +59,7 @@ type windows struct {
 
 // openWindows makes the windows of all engines, where the host can have any: else each access is checked.
 func (p *Pool) openWindows() {
-	if p.segments {
+	if hasRORX() {
 		p.dead, _ = reserve()
 	}
 	for i := range p.windows {
