@@ -103,12 +103,24 @@ func (t *thread) noteViews() {
 	t.call.views = nil
 	for i := range t.call.targets {
 		f := &t.call.targets[i]
+		t.space().noteChanged(f.id)
+		for _, g := range t.sharingGroups() {
+			g.of.space.noteChanged(f.id)
+		}
 		if now := f.sizeNow(); now >= 0 && now < f.size {
 			for _, g := range t.sharingGroups() {
 				g.noteCut(f.id, uint64(now))
 			}
 			f.size = now // the thread may come to the exit again, when it has its turn
 		}
+	}
+}
+
+// noteChanged takes note that a call may have changed a file: what is kept of one that is not mapped holds no longer, and so for a mapping that is
+// being made, whose call is under way. The file's times do not always tell: they are as coarse as the kernel's clock.
+func (sp *space) noteChanged(f fileID) {
+	if sp.mm != nil && len(sp.objects.ids[f]) > 0 && !sp.isMapped(f) {
+		sp.objects.forget(f)
 	}
 }
 
@@ -134,11 +146,22 @@ func (g *group) noteCut(f fileID, size uint64) {
 	}
 }
 
+// moveSeen has what is still to be logged of private mappings logged where op, a move, has brought it, too. What is unmapped at the old place
+// is left out then.
+func (g *group) moveSeen(op *checkpoint.MapOp) {
+	n := min(op.End-op.Start, op.NewEnd-op.New)
+	for _, r := range g.seen {
+		if r.Addr-op.Start < n {
+			g.seen = append(g.seen, abi.Range{Addr: r.Addr - op.Start + op.New, Len: r.Len})
+		}
+	}
+}
+
 // seenWrites returns what private mappings show since calls of other processes have changed files.
 func (g *group) seenWrites(sp *space) (out []checkpoint.MemWrite) {
 	for _, r := range g.seen {
 		b := make([]byte, r.Len)
-		if sp.readMem(r.Addr, b) == len(b) { // else the file was cut since
+		if sp.readMem(r.Addr, b) == len(b) { // else the file was cut since, or this call has unmapped or moved it
 			out = append(out, checkpoint.MemWrite{Addr: r.Addr, Data: b})
 		}
 	}

@@ -198,7 +198,7 @@ func (p *process) beforeMapFile(fd int) {
 		if p.space.isMapped(fileID{st.Dev, st.Ino}) {
 			return
 		}
-		p.space.objects.forget(st.Dev, st.Ino)
+		p.space.objects.forget(fileID{st.Dev, st.Ino})
 	}
 	p.space.objects.stamps[k] = now
 }

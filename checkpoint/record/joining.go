@@ -147,12 +147,12 @@ func (t *thread) joinWriters(files []sharedFile) {
 	}
 }
 
-// finishesCall reports whether the kernel is at a call that may write to memory or to files, and does not wait
+// finishesCall reports whether the kernel is at a call that may write to memory or to files, or changes the memory map, and does not wait
 // for others: what it waits for might be what waits for it.
 func (t *thread) finishesCall() bool {
 	c := &t.call
 	row, _ := abi.Lookup(c.nr)
-	writes := len(c.targets) > 0 || row != nil && row.Effect == abi.EffectPlain
+	writes := len(c.targets) > 0 || row != nil && (row.Effect == abi.EffectPlain || row.Effect == abi.EffectMem)
 	return c.in && !c.entering && writes && (c.tries || !t.mayBlock())
 }
 

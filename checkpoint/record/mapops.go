@@ -163,6 +163,7 @@ func (sp *space) noteRemapped(c *call, op *checkpoint.MapOp) {
 		return
 	}
 	sp.captureGrown(c, op.New, op.NewEnd)
+	sp.group.moveSeen(op)
 	carried := sp.moveLogged(op)
 	to := ranges{{op.New / checkpoint.PageSize, pageUp(op.NewEnd) / checkpoint.PageSize}}
 	sp.logged = sp.logged.minus(from).minus(to).union(carried)

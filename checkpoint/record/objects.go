@@ -102,7 +102,7 @@ type objectKey struct {
 
 // objectTable numbers objects. The numbers are unique in the recording, and start at 1.
 type objectTable struct {
-	ids   map[objectKey]uint32
+	ids   map[fileID]map[string]uint32 // by path
 	list  []checkpoint.Object
 	index map[uint32]int // in list, by number
 	last  *uint32        // the highest number in the recording
@@ -136,18 +136,22 @@ func (t *objectTable) add(o checkpoint.Object) uint32 {
 // id returns the object's number, making it when it is new. size and open are called
 // then; open, to read the build-id, may return an error.
 func (t *objectTable) id(k objectKey, kind checkpoint.ObjectKind, size func() int64, open func() (io.ReaderAt, func(), error)) uint32 {
-	if id, ok := t.ids[k]; ok {
+	f := fileID{k.dev, k.inode}
+	if id, ok := t.ids[f][k.path]; ok {
 		return id
 	}
 	if path, gone := strings.CutSuffix(k.path, " (deleted)"); gone {
 		// A file that was unlinked while it is mapped.
-		if id, ok := t.ids[objectKey{k.dev, k.inode, path}]; ok {
-			t.ids[k] = id
+		if id, ok := t.ids[f][path]; ok {
+			t.ids[f][k.path] = id
 			return id
 		}
 	}
 	if t.ids == nil {
-		t.ids = map[objectKey]uint32{}
+		t.ids = map[fileID]map[string]uint32{}
+	}
+	if t.ids[f] == nil {
+		t.ids[f] = map[string]uint32{}
 	}
 	o := checkpoint.Object{Kind: kind, Path: k.path, Dev: k.dev, Inode: k.inode, Size: size()}
 	if kind == checkpoint.ObjectFile && open != nil {
@@ -157,7 +161,7 @@ func (t *objectTable) id(k objectKey, kind checkpoint.ObjectKind, size func() in
 		}
 	}
 	id := t.add(o)
-	t.ids[k] = id
+	t.ids[f][k.path] = id
 	return id
 }
 
@@ -176,17 +180,11 @@ func (o *objectStore) resize(dev, inode uint64, size int64) {
 	if was, ok := o.stamps[k]; ok {
 		o.stamps[k] = stamp{size, was.mtime}
 	}
-	o.forget(dev, inode)
+	o.forget(fileID{dev, inode})
 }
 
 // forget makes the next mapping of a file refer to a new object.
-func (t *objectTable) forget(dev, inode uint64) {
-	for k := range t.ids {
-		if k.dev == dev && k.inode == inode {
-			delete(t.ids, k)
-		}
-	}
-}
+func (t *objectTable) forget(f fileID) { delete(t.ids, f) }
 
 // kindOf returns what a path of /proc/PID/maps stands for.
 func kindOf(path string, inode uint64) checkpoint.ObjectKind {

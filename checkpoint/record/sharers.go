@@ -161,7 +161,8 @@ func (t *thread) atCallExit() (action, error) {
 	if (!t.call.patched || t.call.overAgent) && t.joinsBy(int64(t.regs.Rax)) {
 		return t.leaveAtExit(checkpoint.SchedBlocked), nil
 	}
-	if !t.parked.passed && t.leavesTurn() {
+	// Before memory that was moved is known to be elsewhere nobody may change what it shows (noteViews).
+	if !t.parked.passed && t.call.nr != unix.SYS_MREMAP && t.leavesTurn() {
 		t.parked.passed = true
 		return t.leaveAtExit(checkpoint.SchedSlice), nil
 	}

@@ -78,7 +78,7 @@ func TestObjectPages(t *testing.T) {
 	if again := o.id(objectKey{1, 2, "/lib"}, checkpoint.ObjectFile, func() int64 { return 3 }, nil); again != id {
 		t.Errorf("number %d, then %d", id, again)
 	}
-	o.forget(1, 2)
+	o.forget(fileID{1, 2})
 	if next := o.id(objectKey{1, 2, "/lib"}, checkpoint.ObjectFile, func() int64 { return 4 }, nil); next == id {
 		t.Error("a forgotten file has its old number")
 	}

@@ -117,7 +117,7 @@ func (sp *space) newLine(start, end, offset uint64) (mapping, error) {
 		return sp.lineAt(start)
 	}
 	k := objectKey{st.Dev, st.Ino, path}
-	id, known := sp.objects.ids[k]
+	id, known := sp.objects.ids[fileID{k.dev, k.inode}][path]
 	if !known {
 		if path != sharedAnonymous {
 			return sp.lineAt(start)

@@ -51,6 +51,24 @@ func TestFileMemory(t *testing.T) {
 	}
 }
 
+// TestViewMoves: pages of a file that are mapped privately are moved by a call that waits for its turn while another process writes
+// to the file. What that wrote was looked for where the pages had been, and not logged.
+func TestViewMoves(t *testing.T) {
+	prog := compile(t, "viewmoves")
+	c := guestCase{name: "viewmoves"}
+	for name, opt := range map[string]recorder.Options{
+		"stops":         {},
+		"stops, forced": {ForceEvery: 3 * time.Millisecond},
+		"agent":         {Agent: true},
+		"agent, forced": {Agent: true, ForceEvery: 3 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := run{args: []string{prog, "300"}, dir: t.TempDir(), opt: opt}
+			c.check(t, &r, outcome{out: "end\n"})
+		})
+	}
+}
+
 // TestDropped: forced ends at stores to private pages of a file that the interval has given up, which are the
 // file's again by then: in the page fault of the store, and behind it where each store keeps the hash of memory.
 func TestDropped(t *testing.T) {
