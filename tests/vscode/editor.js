@@ -70,7 +70,10 @@ class Editor {
 
     // command runs a command by its title.
     async command(title) {
-        await (await this.pick("F1", `>${title}`, title)).click();
+        await this.until(`${title} chosen`, async () => { // the box may close by itself, as in open
+            await (await this.pick("F1", `>${title}`, title)).click({ timeout: 2000 });
+            return true;
+        });
     }
 
     // open opens a file by its name, at a line.
