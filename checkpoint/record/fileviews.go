@@ -3,10 +3,12 @@
 package record
 
 import (
+	"maps"
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"vplay/checkpoint"
-	"vplay/checkpoint/abi"
 )
 
 // What a call does to a file that another recorded process has mapped. One that has it mapped shared logs what it sees as with other
@@ -96,7 +98,7 @@ func (t *thread) noteViews() {
 				continue
 			}
 			for _, w := range sp.changedView(v.call, m) {
-				sp.group.seen = append(sp.group.seen, abi.Range{Addr: w.Addr, Len: uint64(len(w.Data))})
+				sp.group.noteSeen(w.Addr)
 			}
 		}
 	}
@@ -150,19 +152,27 @@ func (g *group) noteCut(f fileID, size uint64) {
 // is left out then.
 func (g *group) moveSeen(op *checkpoint.MapOp) {
 	n := min(op.End-op.Start, op.NewEnd-op.New)
-	for _, r := range g.seen {
-		if r.Addr-op.Start < n {
-			g.seen = append(g.seen, abi.Range{Addr: r.Addr - op.Start + op.New, Len: r.Len})
+	for _, a := range slices.Collect(maps.Keys(g.seen)) {
+		if a-op.Start < n {
+			g.noteSeen(a - op.Start + op.New)
 		}
 	}
 }
 
+// noteSeen takes note that the page at a, of a private mapping, is another now.
+func (g *group) noteSeen(a uint64) {
+	if g.seen == nil {
+		g.seen = map[uint64]struct{}{}
+	}
+	g.seen[a] = struct{}{}
+}
+
 // seenWrites returns what private mappings show since calls of other processes have changed files.
 func (g *group) seenWrites(sp *space) (out []checkpoint.MemWrite) {
-	for _, r := range g.seen {
-		b := make([]byte, r.Len)
-		if sp.readMem(r.Addr, b) == len(b) { // else the file was cut since, or this call has unmapped or moved it
-			out = append(out, checkpoint.MemWrite{Addr: r.Addr, Data: b})
+	for _, a := range slices.Sorted(maps.Keys(g.seen)) {
+		b := make([]byte, checkpoint.PageSize)
+		if sp.readMem(a, b) == len(b) { // else the file was cut since, or this call has unmapped or moved it
+			out = append(out, checkpoint.MemWrite{Addr: a, Data: b})
 		}
 	}
 	g.seen = nil

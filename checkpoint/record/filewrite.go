@@ -185,20 +185,21 @@ func (p *process) sizeNow(c *call, m *mapping) int64 {
 	return fileSize(p.live, m.Start, m.End)
 }
 
-// beforeMapFile looks at a file that is about to be mapped. When no mapping of
+// beforeMapFile looks at the file that the call is about to map. When no mapping of
 // it is left and it has changed since the first, it is another object: what was
 // kept of its pages holds no longer.
-func (p *process) beforeMapFile(fd int) {
-	st, ok := p.statFD(int32(fd))
+func (p *process) beforeMapFile(c *call, fd int32) {
+	st, ok := p.statFD(fd)
 	if !ok {
 		return
 	}
+	c.maps = fileID{st.Dev, st.Ino}
 	k, now := [2]uint64{st.Dev, st.Ino}, stamp{st.Size, st.Mtim}
 	if was, ok := p.space.objects.stamps[k]; ok && was != now {
-		if p.space.isMapped(fileID{st.Dev, st.Ino}) {
+		if p.space.isMapped(c.maps) {
 			return
 		}
-		p.space.objects.forget(fileID{st.Dev, st.Ino})
+		p.space.objects.forget(c.maps)
 	}
 	p.space.objects.stamps[k] = now
 }

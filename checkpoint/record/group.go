@@ -29,9 +29,9 @@ type group struct {
 	// stored says where others that share its memory have stored since this group ran, and
 	// paused says that an interval begins when it runs again.
 	stored   map[sharedPage]pageLines
-	remote   []abi.Range // that calls of others have written to since
-	seen     []abi.Range // of private mappings: what others have changed since, by writing to the file
-	cutOff   bool        // others have cut a file that it has mapped: a new interval is to begin
+	remote   []abi.Range         // that calls of others have written to since
+	seen     map[uint64]struct{} // pages of private mappings, by address, that others have changed since, by writing to the file
+	cutOff   bool                // others have cut a file that it has mapped: a new interval is to begin
 	paused   bool
 	hasRun   bool // since its stores were looked for
 	regained bool // it has the turn again, and is at no sync point since

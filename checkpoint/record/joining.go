@@ -136,7 +136,7 @@ func (t *thread) joinFiles(files []sharedFile) (found bool) {
 }
 
 // joinWriters joins the groups one of whose calls is under way that may change a file which the
-// thread has just mapped shared. They keep their turn until its exit: by then all it did is there.
+// thread has just mapped. They keep their turn until its exit: by then all it did is there.
 func (t *thread) joinWriters(files []sharedFile) {
 	for _, f := range files {
 		for _, other := range t.session.groups {
@@ -170,7 +170,7 @@ func (t *thread) joinGroup(other *group) {
 }
 
 // joinsBy joins the groups that have mapped shared what the call, at whose exit the thread is,
-// has mapped, or has made writable. It reports whether one of them has the turn.
+// has mapped, or has made writable, and those that write to the file that it has mapped. It reports whether one of them has the turn.
 func (t *thread) joinsBy(ret int64) (waits bool) {
 	g := t.group()
 	if isError(ret) || len(g.session.groups) < 2 {
@@ -180,6 +180,9 @@ func (t *thread) joinsBy(ret int64) (waits bool) {
 	files := sp.newlyShared(&t.call, uint64(ret))
 	sp.sharesFiles = sp.sharesFiles || slices.ContainsFunc(files, func(f sharedFile) bool { return f.written })
 	t.joinFiles(files)
+	if t.call.maps != (fileID{}) {
+		files = append(files, sharedFile{id: t.call.maps})
+	}
 	t.joinWriters(files)
 	return g.sharers != nil && g.sharers.has != g
 }

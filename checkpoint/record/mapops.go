@@ -48,7 +48,7 @@ func (t *thread) beforeMem() error {
 			return t.patch(func(r *ptrace.Regs) { r.Orig_rax = ^uint64(0) })
 		}
 		if a[3]&mapAnonymous == 0 {
-			t.proc.beforeMapFile(int(int32(a[4])))
+			t.proc.beforeMapFile(&t.call, int32(a[4]))
 		}
 		if a[3]&unix.MAP_FIXED != 0 {
 			return t.space().captureFilePages(&t.call, pageDown(a[0]), pageUp(a[0]+a[1]))

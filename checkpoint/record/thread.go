@@ -101,6 +101,7 @@ type call struct {
 	answer      int64
 	pending     bool                  // the exit is seen but how it ends is the next stop's business
 	targets     []target              // files that it may change
+	maps        fileID                // the file that it maps
 	before      map[uint64][]byte     // a file write's entry: mapped pages of its file
 	gap         bool                  // effects cannot be listed: a new interval starts at the exit
 	sharing     bool                  // the child it made goes on sharing the program's memory

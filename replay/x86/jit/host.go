@@ -59,7 +59,7 @@ var Open = sync.OnceValues(func() (*Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("jit: %w", err)
 	}
-	p.segments = mayFindByGS()
+	p.setsGS = mayFindByGS()
 	p.makeStubs()
 	if err := p.handleSignals(); err != nil {
 		return nil, fmt.Errorf("jit: %w", err)

@@ -43,7 +43,7 @@ type Pool struct {
 	translated atomic.Uint64
 	used       atomic.Int64 // bytes of code of all engines
 
-	segments bool // the way in sets the base of GS
+	setsGS bool // the way in sets the base of GS
 
 	dead    uintptr // the window of all parts that have none; 0: there are no windows
 	windows [chunks]windows

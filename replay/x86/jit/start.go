@@ -16,7 +16,7 @@ const minRun = 1 << 8
 // Engine returns a new engine for c. Memory is taken when that is worth it, and while all is taken
 // the interpreter executes. Close gives it back.
 func (p *Pool) Engine(c *x86.CPU) *Engine {
-	e := &Engine{Threshold: threshold, Warmup: warmup, MinRun: minRun, minChanged: minChanged, pool: p, NoGS: !p.segments, sameCPU: host().IsLike(c.ID)}
+	e := &Engine{Threshold: threshold, Warmup: warmup, MinRun: minRun, minChanged: minChanged, pool: p, NoGS: !p.setsGS, sameCPU: host().IsLike(c.ID)}
 	e.vectors = e.sameCPU
 	e.t = translator{e: e, c: c}
 	return e

@@ -15,7 +15,7 @@ func (p *Pool) makeStubs() {
 	p.enter = t.n
 	t.mem(opMovTo, rsp, at(rdi, t.layout.Host+8*wordStack))
 	t.move(rsp, rdi)
-	if p.segments {
+	if p.setsGS {
 		t.setGS()
 	}
 	t.guests(opMov)
