@@ -32,7 +32,7 @@ func TestForcedEnds(t *testing.T) {
 		args []string
 	}{
 		{"awk", awkLoop(awkTurns(ms))},
-		{"python", []string{"python3", "-c", "import time\nx = 0\ne = time.process_time() + " + seconds + "\nwhile True:\n    x += 1\n    if x % 100000 == 0 and time.process_time() > e: break\nprint('done')"}},
+		{"python", []string{"python3", "-I", "-S", "-c", "import time\nx = 0\ne = time.process_time() + " + seconds + "\nwhile True:\n    x += 1\n    if x % 100000 == 0 and time.process_time() > e: break\nprint('done')"}},
 		{"counter in memory", []string{counter, "memory", n}},
 		{"rep movsb", []string{counter, "movs", n}},
 		{"timer", []string{counter, "timer", n}},
