@@ -142,7 +142,7 @@ func (g *group) noteCut(f fileID, size uint64) {
 	for _, m := range sp.mappings(sp.views().objects[f]) {
 		if m.Offset+(m.End-m.Start) > pageUp(size) {
 			g.cutOff = true
-			sp.objects.resize(f.dev, f.inode, int64(size))
+			sp.objects.resize(f, int64(size))
 			return
 		}
 	}

@@ -162,7 +162,7 @@ func (p *process) resized(c *call) bool {
 		}
 		was, now := pageUp(uint64(o.Size)), pageUp(uint64(size))
 		if was != now && m.Offset+(m.End-m.Start) > min(was, now) {
-			p.space.objects.resize(o.Dev, o.Inode, size)
+			p.space.objects.resize(p.space.objects.file(m.Object), size)
 			found = true
 		}
 	}
@@ -194,14 +194,14 @@ func (p *process) beforeMapFile(c *call, fd int32) {
 		return
 	}
 	c.maps = fileID{st.Dev, st.Ino}
-	k, now := [2]uint64{st.Dev, st.Ino}, stamp{st.Size, st.Mtim}
-	if was, ok := p.space.objects.stamps[k]; ok && was != now {
+	now := stamp{st.Size, st.Mtim}
+	if was, ok := p.space.objects.stamps[c.maps]; ok && was != now {
 		if p.space.isMapped(c.maps) {
 			return
 		}
 		p.space.objects.forget(c.maps)
 	}
-	p.space.objects.stamps[k] = now
+	p.space.objects.stamps[c.maps] = now
 }
 
 // renewObjects gives mappings whose file was forgotten their new object.

@@ -22,9 +22,9 @@ type objectStore struct {
 	objectTable
 	out *output
 
-	stamps  map[[2]uint64]stamp // of mapped files, by device and inode
-	done    map[pageKey]bool    // pages that are kept
-	pending []objectPage        // those of them that are not written yet
+	stamps  map[fileID]stamp // of mapped files
+	done    map[pageKey]bool // pages that are kept
+	pending []objectPage     // those of them that are not written yet
 	// wholeBytes is how much of them keepWhole has kept.
 	wholeBytes uint64
 	// base holds the pages of objects as they were when mapped shared.
@@ -39,7 +39,7 @@ type objectStore struct {
 // newObjectStore returns a store that has no object. last is the highest number that the
 // recording has given to one.
 func newObjectStore(out *output, last *uint32) objectStore {
-	o := objectStore{objectTable: objectTable{last: last}, out: out, stamps: map[[2]uint64]stamp{}}
+	o := objectStore{objectTable: objectTable{last: last}, out: out, stamps: map[fileID]stamp{}}
 	o.forgetPages()
 	return o
 }
@@ -96,8 +96,8 @@ type stamp struct {
 
 // objectKey identifies what a mapping refers to, as /proc/PID/maps shows it.
 type objectKey struct {
-	dev, inode uint64
-	path       string
+	file fileID
+	path string
 }
 
 // objectTable numbers objects. The numbers are unique in the recording, and start at 1.
@@ -136,24 +136,23 @@ func (t *objectTable) add(o checkpoint.Object) uint32 {
 // id returns the object's number, making it when it is new. size and open are called
 // then; open, to read the build-id, may return an error.
 func (t *objectTable) id(k objectKey, kind checkpoint.ObjectKind, size func() int64, open func() (io.ReaderAt, func(), error)) uint32 {
-	f := fileID{k.dev, k.inode}
-	if id, ok := t.ids[f][k.path]; ok {
+	if id, ok := t.ids[k.file][k.path]; ok {
 		return id
 	}
 	if path, gone := strings.CutSuffix(k.path, " (deleted)"); gone {
 		// A file that was unlinked while it is mapped.
-		if id, ok := t.ids[f][path]; ok {
-			t.ids[f][k.path] = id
+		if id, ok := t.ids[k.file][path]; ok {
+			t.ids[k.file][k.path] = id
 			return id
 		}
 	}
 	if t.ids == nil {
 		t.ids = map[fileID]map[string]uint32{}
 	}
-	if t.ids[f] == nil {
-		t.ids[f] = map[string]uint32{}
+	if t.ids[k.file] == nil {
+		t.ids[k.file] = map[string]uint32{}
 	}
-	o := checkpoint.Object{Kind: kind, Path: k.path, Dev: k.dev, Inode: k.inode, Size: size()}
+	o := checkpoint.Object{Kind: kind, Path: k.path, Dev: k.file.dev, Inode: k.file.inode, Size: size()}
 	if kind == checkpoint.ObjectFile && open != nil {
 		if f, done, err := open(); err == nil {
 			o.BuildID = buildID(f)
@@ -161,7 +160,7 @@ func (t *objectTable) id(k objectKey, kind checkpoint.ObjectKind, size func() in
 		}
 	}
 	id := t.add(o)
-	t.ids[f][k.path] = id
+	t.ids[k.file][k.path] = id
 	return id
 }
 
@@ -169,18 +168,17 @@ func (t *objectTable) id(k objectKey, kind checkpoint.ObjectKind, size func() in
 // /proc/PID/map_files to root alone.
 func (o *objectStore) knowSize(id uint32) {
 	obj := o.at(id)
-	if was, ok := o.stamps[[2]uint64{obj.Dev, obj.Inode}]; ok && obj.Size < 0 {
+	if was, ok := o.stamps[o.file(id)]; ok && obj.Size < 0 {
 		obj.Size = was.size
 	}
 }
 
 // resize notes the size of a file that is mapped, of which the next mapping is another object.
-func (o *objectStore) resize(dev, inode uint64, size int64) {
-	k := [2]uint64{dev, inode}
-	if was, ok := o.stamps[k]; ok {
-		o.stamps[k] = stamp{size, was.mtime}
+func (o *objectStore) resize(f fileID, size int64) {
+	if was, ok := o.stamps[f]; ok {
+		o.stamps[f] = stamp{size, was.mtime}
 	}
-	o.forget(fileID{dev, inode})
+	o.forget(f)
 }
 
 // forget makes the next mapping of a file refer to a new object.

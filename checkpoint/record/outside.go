@@ -49,7 +49,7 @@ func (sp *space) noteFilesChanged() {
 			continue
 		}
 		o := sp.objects.at(m.Object)
-		was, ok := sp.objects.stamps[[2]uint64{o.Dev, o.Inode}]
+		was, ok := sp.objects.stamps[sp.objects.file(m.Object)]
 		var st unix.Stat_t
 		if !ok || o.Changed || unix.Stat(mapFile(sp.pid, m.Start, m.End), &st) != nil {
 			continue

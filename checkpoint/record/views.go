@@ -116,8 +116,8 @@ func (sp *space) newLine(start, end, offset uint64) (mapping, error) {
 	if err != nil || unix.Stat(name, &st) != nil {
 		return sp.lineAt(start)
 	}
-	k := objectKey{st.Dev, st.Ino, path}
-	id, known := sp.objects.ids[fileID{k.dev, k.inode}][path]
+	k := objectKey{fileID{st.Dev, st.Ino}, path}
+	id, known := sp.objects.ids[k.file][path]
 	if !known {
 		if path != sharedAnonymous {
 			return sp.lineAt(start)
