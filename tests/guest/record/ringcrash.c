@@ -34,7 +34,7 @@ int main(int argc, char **argv)
 		return 1;
 	for (page = PAGES - 300; page < PAGES; page++) // of four contents, in runs of 1 to 10
 		p[page * PAGE + page % 10 / 9 * 4095] = page / 10 % 4;
-	for (int turn = 0; turn < 100; turn++) {
+	for (int turn = 0; turn < 200; turn++) {
 		x = x * 1664525 + 1013904223;
 		unsigned first = 400 + x % (PAGES - 800);
 		for (page = first; page < first + 300; page++) {
