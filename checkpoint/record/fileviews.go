@@ -105,14 +105,16 @@ func (t *thread) noteViews() {
 	t.call.views = nil
 	for i := range t.call.targets {
 		f := &t.call.targets[i]
+		now := f.sizeNow()
+		isCut := now >= 0 && now < f.size
 		t.space().noteChanged(f.id)
 		for _, g := range t.sharingGroups() {
 			g.of.space.noteChanged(f.id)
-		}
-		if now := f.sizeNow(); now >= 0 && now < f.size {
-			for _, g := range t.sharingGroups() {
+			if isCut {
 				g.noteCut(f.id, uint64(now))
 			}
+		}
+		if isCut {
 			f.size = now // the thread may come to the exit again, when it has its turn
 		}
 	}

@@ -76,11 +76,12 @@ func (g *group) othersReady() bool {
 }
 
 // leavesTurn reports whether the thread, at the exit of its call, gives the turn to another
-// process: it has had it for a while, or it yields. Where nobody waits its time begins anew.
+// process: it has had it for a while, or it yields. Where nobody waits its time begins anew. Before memory that the call
+// has moved is known to be elsewhere nobody may change what it shows (noteViews).
 func (t *thread) leavesTurn() bool {
 	g := t.group()
 	c := g.sharers
-	if c == nil || c.has != g {
+	if c == nil || c.has != g || t.call.nr == unix.SYS_MREMAP {
 		return false
 	}
 	ready := g.othersReady()
@@ -161,8 +162,7 @@ func (t *thread) atCallExit() (action, error) {
 	if (!t.call.patched || t.call.overAgent) && t.joinsBy(int64(t.regs.Rax)) {
 		return t.leaveAtExit(checkpoint.SchedBlocked), nil
 	}
-	// Before memory that was moved is known to be elsewhere nobody may change what it shows (noteViews).
-	if !t.parked.passed && t.call.nr != unix.SYS_MREMAP && t.leavesTurn() {
+	if !t.parked.passed && t.leavesTurn() {
 		t.parked.passed = true
 		return t.leaveAtExit(checkpoint.SchedSlice), nil
 	}
