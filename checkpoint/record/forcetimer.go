@@ -36,6 +36,7 @@ type forceTimer struct {
 	stuck   bool               // the thread was in a call of the agent's when its turn was over
 	every   time.Duration
 	last    time.Time     // start of the interval
+	cpuFrom time.Duration // CPU time of the program then
 	cpuDue  time.Duration // CPU time of the program at which the interval is overdue
 	cutDue  time.Duration // likewise, at which it is to end
 	shared  agent.Shared  // of the agent that the thread runs under, if it does
@@ -57,6 +58,10 @@ type sentSignal struct {
 // block it. SIGSTOP, which cannot be blocked, serves otherwise: its stop is
 // suppressed at the delivery stop. But a SIGCONT takes it out of the queue.
 const reservedSignal = unix.Signal(64)
+
+// everyShare is how many times less CPU time than forceTimer.every an interval has at least. Where the recorder needs longer
+// than that for each stop, the program would get nowhere without.
+const everyShare = 4
 
 // chaosTick is how often the timer looks when slices are random.
 const chaosTick = 500 * time.Microsecond
@@ -174,10 +179,10 @@ func (p *forceTimer) check(now time.Time) {
 	if !p.running || p.signo == 0 || p.sent[p.tid].n > 0 && !p.lost() {
 		return
 	}
-	due := p.asked || !p.hold.IsZero() && now.After(p.hold) || !p.turnEnd.IsZero() && now.After(p.turnEnd) || p.every > 0 && !p.last.IsZero() && now.Sub(p.last) >= p.every
+	due := p.asked || !p.hold.IsZero() && now.After(p.hold) || !p.turnEnd.IsZero() && now.After(p.turnEnd)
 	if !due && p.cpuDue > 0 {
 		if cpu, err := cpuTime(p.pid); err == nil {
-			due = cpu >= p.cpuDue
+			due = cpu >= p.cpuDue || p.every > 0 && now.Sub(p.last) >= p.every && cpu-p.cpuFrom >= p.every/everyShare
 			if p.shared != nil && cpu >= p.cutDue {
 				p.shared.Attend(true)
 			}
@@ -390,11 +395,11 @@ func (p *forceTimer) turnEnds(ask, at time.Time) {
 	p.ticker.changed()
 }
 
-// interval tells the timer that an interval starts now; it is to end when the program's CPU
-// time reaches cut, and overdue when that reaches due.
-func (p *forceTimer) interval(cut, due time.Duration) {
+// interval tells the timer that an interval starts now, at the program's CPU time from; it is to end when that
+// reaches cut, and overdue when it reaches due.
+func (p *forceTimer) interval(from, cut, due time.Duration) {
 	p.mu.Lock()
-	p.last, p.cutDue, p.cpuDue = time.Now(), cut, due
+	p.last, p.cpuFrom, p.cutDue, p.cpuDue = time.Now(), from, cut, due
 	p.mu.Unlock()
 	p.ticker.changed()
 }

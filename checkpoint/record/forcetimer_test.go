@@ -17,7 +17,7 @@ import (
 func computing(k *ticker) *forceTimer {
 	p := &forceTimer{pid: os.Getpid(), tid: os.Getpid(), running: true, signo: reservedSignal}
 	k.add(p)
-	p.interval(time.Hour, time.Hour)
+	p.interval(0, time.Hour, time.Hour)
 	return p
 }
 
@@ -40,7 +40,7 @@ func TestRest(t *testing.T) {
 		"is asked":          {func(p *forceTimer) { p.ask(true) }, false},
 		"its turn ends":     {func(p *forceTimer) { p.turnEnds(time.Time{}, soon) }, false},
 		"its turn may end":  {func(p *forceTimer) { p.turnEnds(soon, time.Time{}) }, false},
-		"is overdue":        {func(p *forceTimer) { p.interval(1, 1) }, false},
+		"is overdue":        {func(p *forceTimer) { p.interval(0, 1, 1) }, false},
 		"has no interval":   {func(p *forceTimer) { p.cpuDue = 0 }, false},
 		"is forced often":   {func(p *forceTimer) { p.every = time.Hour }, false},
 		"stands":            {func(p *forceTimer) { p.leave() }, false},
@@ -72,7 +72,7 @@ func TestRest(t *testing.T) {
 // four times a second. One that computes is looked at.
 func TestRestWaiting(t *testing.T) {
 	p := computing(&ticker{})
-	p.interval(1, 1)
+	p.interval(0, 1, 1)
 	p.shared = agent.Shared{}
 	looks(p, 1)
 	for waits, want := range map[time.Duration]time.Duration{0: 0, 20 * time.Millisecond: 20 * time.Millisecond, time.Hour: waitsFor} {
@@ -99,7 +99,7 @@ func TestRestEnds(t *testing.T) {
 		"hold":     func(p *forceTimer) { p.holdUntil(time.Now()) },
 		"ask":      func(p *forceTimer) { p.ask(true) },
 		"turn":     func(p *forceTimer) { p.turnEnds(time.Time{}, time.Now()) },
-		"interval": func(p *forceTimer) { p.interval(1, 1) },
+		"interval": func(p *forceTimer) { p.interval(0, 1, 1) },
 		"process":  func(p *forceTimer) { p.pid++; p.enter(th, true) },
 		"program":  func(p *forceTimer) { p.ticker.add(&forceTimer{}) },
 		"runs":     func(p *forceTimer) { p.leave(); looks(p, standsFor); p.enter(th, true) },
@@ -153,5 +153,26 @@ func TestTimerSignal(t *testing.T) {
 	}
 	if n := p.sent[p.tid].n; n != 1 {
 		t.Errorf("%d are on their way", n)
+	}
+}
+
+// TestEvery: an interval that ends so often has run for a share of that time, however long the recorder needs for each stop.
+func TestEvery(t *testing.T) {
+	f, _ := newFake(t, Options{})
+	p := computing(&ticker{})
+	p.source, p.every = f, time.Second
+	cpu, err := cpuTime(p.pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	soon, late := p.last.Add(p.every/2), p.last.Add(time.Hour)
+	p.cpuFrom = cpu // it has not run
+	p.check(late)
+	p.cpuFrom = cpu - p.every // it has run, and the time is not over
+	if p.check(soon); len(f.sent) > 0 {
+		t.Errorf("sent %v too early", f.sent)
+	}
+	if p.check(late); len(f.sent) != 1 {
+		t.Errorf("sent %v, want one signal", f.sent)
 	}
 }

@@ -268,7 +268,7 @@ func (g *group) startInterval(t *thread, m *snapshot, start []checkpoint.Context
 	m.space.noteSwitches()
 	m.space.tsc.looked = false // code that was made may be gone
 	g.spacing, g.leastSpacing = spacing(g.session.opt.Interval, cut, copies), fullShare*cut
-	g.timer.interval(cpu+g.spacing, cpu+g.spacing+g.session.opt.ForceAfter)
+	g.timer.interval(cpu, cpu+g.spacing, cpu+g.spacing+g.session.opt.ForceAfter)
 	return nil
 }
 

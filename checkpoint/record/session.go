@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -52,6 +53,7 @@ type session struct {
 	groups     []*group        // whose processes live
 	scheduler  scheduler
 	ticker     ticker
+	polls      []int                   // threads that pollNext comes to
 	shadows    map[int]*shadow         // by pid, until they are reaped
 	early      map[int]unix.WaitStatus // of children that stopped before the call that made them
 	// mayHaveOrphans says that a process that is not recorded was killed, perhaps with a new child
@@ -261,6 +263,12 @@ func (s *session) goesOn(err error) bool {
 // only, and then returns 0. The kernel looks at every shadow when it
 // is asked for any: with a hundred of them that is a tenth of what a system call costs.
 func (s *session) wait() (int, unix.WaitStatus, error) {
+	tid := s.onlyThread()
+	if tid == 0 {
+		if tid, ws := s.pollNext(); tid != 0 {
+			return tid, ws, nil
+		}
+	}
 	if s.heldBack() {
 		tid, ws, err := s.source.pollAny()
 		if tid == 0 {
@@ -268,7 +276,6 @@ func (s *session) wait() (int, unix.WaitStatus, error) {
 		}
 		return tid, ws, err
 	}
-	tid := s.onlyThread()
 	switch {
 	case s.asks != nil:
 		return waitOrAsked(tid)
@@ -277,6 +284,25 @@ func (s *session) wait() (int, unix.WaitStatus, error) {
 		return tid, ws, err
 	}
 	return s.source.waitAny()
+}
+
+// pollNext returns the stop of one thread, each at its turn, or 0. The kernel looks at those first that are traced last: where
+// they are always ready, as when a stop takes the recorder longer than the program needs to come to the next, it never
+// comes to the others.
+func (s *session) pollNext() (int, unix.WaitStatus) {
+	if len(s.polls) == 0 {
+		s.polls = slices.AppendSeq(slices.AppendSeq(s.polls, maps.Keys(s.threads)), maps.Keys(s.unrecorded))
+	}
+	last := len(s.polls) - 1
+	if last < 0 {
+		return 0, 0
+	}
+	tid := s.polls[last]
+	s.polls = s.polls[:last]
+	if ws, stopped := s.source.poll(tid); stopped {
+		return tid, ws
+	}
+	return 0, 0
 }
 
 // onlyThread returns the thread where there is no more than one to wait for, else 0.

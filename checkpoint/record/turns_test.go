@@ -4,6 +4,7 @@ package record
 
 import (
 	"encoding/binary"
+	"maps"
 	"os"
 	"slices"
 	"testing"
@@ -402,5 +403,28 @@ func TestHeldBackAlone(t *testing.T) {
 	second.group().leave(second.proc)
 	if next := g.nextTurn(); next != th {
 		t.Error("the thread is held back for one that has ended")
+	}
+}
+
+// TestEachIsWaitedFor: a thread that is always ready does not keep the recorder from the others, whichever the kernel names first.
+func TestEachIsWaitedFor(t *testing.T) {
+	f, th := newFake(t, Options{})
+	s := th.session
+	s.threads[th.tid+1], s.unrecorded = th, map[int]int{th.tid + 2: th.tid + 2}
+	f.polled = func() (unix.WaitStatus, bool) { return stopOf(unix.SIGTRAP), true }
+	got := map[int]int{}
+	for range 6 {
+		tid, _, err := s.wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[tid]++
+	}
+	if want := map[int]int{th.tid: 2, th.tid + 1: 2, th.tid + 2: 2}; !maps.Equal(got, want) {
+		t.Errorf("stops were taken of %v, want %v", got, want)
+	}
+	f.polled = nil // none is ready at its turn
+	if tid, _, err := s.wait(); tid != os.Getpid() || err != nil {
+		t.Errorf("%d: %v, want the one that the kernel names", tid, err)
 	}
 }
