@@ -138,7 +138,11 @@ func (c *CPU) xsaveStandard(in *Inst, optimised bool) Exit {
 	l := c.layout()
 	rfbm := c.rfbm(l)
 	mxcsr := rfbm&(xfeatSSE|xfeatAVX) != 0
-	if e := c.probeXSave(in, a, l.end(&l.Offsets, rfbm), firstMoved(rfbm, false)); e != ExitNone {
+	seen := rfbm
+	if optimised {
+		seen &^= xfeatTileData
+	}
+	if e := c.probeXSave(in, a, l.end(&l.Offsets, seen), firstMoved(rfbm, false)); e != ExitNone {
 		return e
 	}
 	old, e := c.load64(a + xsaveHeader)
@@ -170,7 +174,7 @@ func xsavec(c *CPU, in *Inst) Exit {
 	l := c.layout()
 	rfbm := c.rfbm(l)
 	at := l.compacted(rfbm)
-	if e := c.probeXSave(in, a, l.end(&at, rfbm), firstMoved(rfbm, true)); e != ExitNone {
+	if e := c.probeXSave(in, a, l.end(&at, rfbm&^xfeatTileData), firstMoved(rfbm, true)); e != ExitNone {
 		return e // also where the component that faults is not in use
 	}
 	wide := in.Flags&InstW != 0

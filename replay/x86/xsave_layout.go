@@ -27,6 +27,10 @@ const (
 	xfeatMore = 1 << 7 // zmm16 to zmm31
 	xfeatPKRU = 1 << numberPKRU
 
+	// xfeatTileData is AMX's tiles. XSAVEOPT and XSAVEC do not look at their place in an area, as they do at that of other components
+	// that are not in use: IA32_XFD disables them in a program that does not use them (SDM vol. 1, 13.14).
+	xfeatTileData = 1 << 18
+
 	xfeatWide     = xfeatMask | xfeatHigh | xfeatMore
 	xfeatModelled = xfeatX87 | xfeatSSE | xfeatAVX | xfeatWide // with bits in State.NotInUse
 

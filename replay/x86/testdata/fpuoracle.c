@@ -15,6 +15,7 @@
 
 #define CODE 0x10000000ul
 #define DATA 0x20000000ul
+#define DATA_SIZE 16384
 
 struct in {
 	uint8_t code[24];           // instructions, then zeros
@@ -29,7 +30,8 @@ struct out {
 };
 
 uint64_t g_rax, g_rdx, g_flags, g_save[8];
-uint8_t g_in[4096] __attribute__((aligned(64)));
+// An instruction that may restore AMX's tiles touches the last byte of their 8 KiB, even where none are in use.
+uint8_t g_in[16384] __attribute__((aligned(64)));
 uint8_t g_out[4096] __attribute__((aligned(64)));
 uint8_t g_env[32];
 extern void run_case(void);
@@ -65,8 +67,8 @@ static void read_all(void *p, size_t n) {
 int main(int argc, char **argv) {
 	size_t nmem = argc > 1 ? strtoul(argv[1], 0, 0) : 128;
 	uint8_t *code = mmap((void *)CODE, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	uint8_t *data = mmap((void *)DATA, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-	if (code == MAP_FAILED || data == MAP_FAILED || nmem > 8192) return 2;
+	uint8_t *data = mmap((void *)DATA, DATA_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	if (code == MAP_FAILED || data == MAP_FAILED || nmem > DATA_SIZE) return 2;
 	stack_t ss = {.ss_sp = malloc(65536), .ss_size = 65536};
 	sigaltstack(&ss, 0);
 	struct sigaction sa = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
