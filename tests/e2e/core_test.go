@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	realgdb "vplay/tests/gdb"
 	"vplay/tests/need"
@@ -65,7 +64,7 @@ func kernelCore(t *testing.T, g *guest, env string) string {
 	if rest == "" {
 		before, rest = ":", env
 	}
-	cmd := exec.CommandContext(limited(t, time.Minute), need.Program(t, "sh"), "-c", before+` && ulimit -c unlimited && exec "$0"`, g.bin)
+	cmd := exec.CommandContext(limited(t, patience), need.Program(t, "sh"), "-c", before+` && ulimit -c unlimited && exec "$0"`, g.bin)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), rest, "VPLAY_TEST_TOKEN=abracadabra")
 	_ = cmd.Run() // it dies
 	return need.File(t, filepath.Join(dir, name), fmt.Sprintf("%s.%d", filepath.Join(dir, name), cmd.Process.Pid))
@@ -189,7 +188,7 @@ func importCore(t *testing.T, core string, flags ...string) string {
 	t.Helper()
 	rec := filepath.Join(t.TempDir(), "rec.vplay")
 	args := append([]string{"import-core", "-o", rec}, flags...)
-	out, err := exec.CommandContext(limited(t, time.Minute), vplayd, append(args, core)...).CombinedOutput()
+	out, err := exec.CommandContext(limited(t, patience), vplayd, append(args, core)...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("import-core: %v\n%s", err, out)
 	}

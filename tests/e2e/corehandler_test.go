@@ -57,7 +57,7 @@ func (p *heldProgram) crash(t *testing.T, dir string, core []byte, at int, flags
 	logFile := filepath.Join(t.TempDir(), "log")
 	args := append([]string{"core-handler", "--dir", dir, "--log-file", logFile}, flags...)
 	args = append(args, "--", fmt.Sprint(p.pid), fmt.Sprint(os.Getuid()), fmt.Sprint(os.Getgid()), "11", fmt.Sprint(at), "1", "web1")
-	cmd := exec.CommandContext(limited(t, time.Minute), vplayd, args...)
+	cmd := exec.CommandContext(limited(t, patience), vplayd, args...)
 	cmd.Stdin, cmd.Dir, cmd.Env = bytes.NewReader(core), "/", []string{} // as the kernel does
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Fatalf("core-handler is loud: %v, %s", err, out)

@@ -44,7 +44,7 @@ func TestCorePattern(t *testing.T) {
 			t.Errorf("core_pattern is %q, and was %q", got, before)
 		}
 	}()
-	cmd := exec.CommandContext(limited(t, time.Minute), g.bin)
+	cmd := exec.CommandContext(limited(t, patience), g.bin)
 	cmd.Dir = g.dir
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

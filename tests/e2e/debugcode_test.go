@@ -258,7 +258,7 @@ func TestDebugCodeInterrupt(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(limited(t, time.Minute), vplayd, "debug-code", "--steps", "0", "--symbols", filepath.Join(g.dir, "symbols"), path, rec)
+	cmd := exec.CommandContext(limited(t, patience), vplayd, "debug-code", "--steps", "0", "--symbols", filepath.Join(g.dir, "symbols"), path, rec)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

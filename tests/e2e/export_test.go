@@ -16,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"vplay/tests/need"
 )
@@ -62,7 +61,7 @@ func (x *exported) text(t *testing.T, format string, flags ...string) string {
 // toolOutput runs a consumer.
 func toolOutput(t *testing.T, stdin string, name string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(limited(t, time.Minute), name, args...)
+	cmd := exec.CommandContext(limited(t, patience), name, args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if stdin != "" {
@@ -107,7 +106,7 @@ func TestExportProgram(t *testing.T) {
 	bc := need.Program(t, "bc")
 	dir := t.TempDir()
 	rec := filepath.Join(dir, "rec.vplay")
-	cmd := exec.CommandContext(limited(t, time.Minute), vplayd, "record", "-q", "--keep", "always", "--slim", "now", "-o", rec, "--", bc, "-l")
+	cmd := exec.CommandContext(limited(t, patience), vplayd, "record", "-q", "--keep", "always", "--slim", "now", "-o", rec, "--", bc, "-l")
 	cmd.Stdin = strings.NewReader("4*a(1)\n")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -193,7 +192,7 @@ func TestExportUse(t *testing.T) {
 		{[]string{"--to", "folded", "--intervals", "900"}, 2, "no interval"},
 		{[]string{"--to", "folded", "-o", "/nowhere/x"}, 1, "cannot write"},
 	} {
-		cmd := exec.CommandContext(limited(t, time.Minute), vplayd, append(append([]string{"export"}, c.args...), rec)...)
+		cmd := exec.CommandContext(limited(t, patience), vplayd, append(append([]string{"export"}, c.args...), rec)...)
 		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()
 		var exit *exec.ExitError

@@ -97,6 +97,10 @@ func (g *guest) record(t testing.TB, flags ...string) string {
 	return rec
 }
 
+// patience is how long a test waits for what takes seconds: only what hangs takes so long, however slow and busy the machine.
+const patience = 5 * time.Minute
+
+// limited returns a context that ends after d, and with the test.
 func limited(t testing.TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	t.Cleanup(cancel)

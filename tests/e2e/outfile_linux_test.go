@@ -53,7 +53,7 @@ func TestOutputInPlace(t *testing.T) {
 			t.Fatalf("%s has written nothing", c.args[0])
 		}
 	}
-	out, err := exec.CommandContext(limited(t, time.Minute), vplayd, "record", "--force", "--keep", "always", "-o", pipe, "--", g.bin).CombinedOutput()
+	out, err := exec.CommandContext(limited(t, patience), vplayd, "record", "--force", "--keep", "always", "-o", pipe, "--", g.bin).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "is a device, a pipe or a socket") || !strings.Contains(string(out), "hint: ") {
 		t.Errorf("record: %v\n%s", err, out)
 	}

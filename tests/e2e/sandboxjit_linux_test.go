@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestWindowsInSandbox: generated code has the guest's pages where it finds them without a check when the command has given up its
@@ -23,7 +22,7 @@ func TestWindowsInSandbox(t *testing.T) {
 		return // there each access is checked
 	}
 	rec := compile(t, "slimmed", "-O1").record(t)
-	cmd := exec.CommandContext(limited(t, time.Minute), vplayd, "verify", "--log", "jit=debug", "--log-format", "json", rec)
+	cmd := exec.CommandContext(limited(t, patience), vplayd, "verify", "--log", "jit=debug", "--log-format", "json", rec)
 	cmd.Env = append(os.Environ(), "VPLAY_JIT=all")
 	var errors bytes.Buffer
 	cmd.Stderr = &errors

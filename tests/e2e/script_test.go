@@ -193,7 +193,7 @@ func TestScriptInlined(t *testing.T) {
 func TestScriptInterrupted(t *testing.T) {
 	t.Parallel()
 	rec := compile(t, "ledger", "-O0").record(t)
-	cmd := exec.CommandContext(limited(t, time.Minute), vplayd, "run", scriptFile(t, "def f(m):\n    print(\"here\")\n    for i in range(1 << 50): pass\non_signal(f)\n"), rec)
+	cmd := exec.CommandContext(limited(t, patience), vplayd, "run", scriptFile(t, "def f(m):\n    print(\"here\")\n    for i in range(1 << 50): pass\non_signal(f)\n"), rec)
 	pr, pw, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +235,7 @@ func TestDescriptorsOfRealPrograms(t *testing.T) {
 	} {
 		rec := filepath.Join(dir, c.args[0]+".vplay")
 		args := append([]string{"record", "-q", "--keep", "always", "--slim", "never", "-o", rec, "--", need.Program(t, c.args[0])}, c.args[1:]...)
-		if out, err := exec.CommandContext(limited(t, time.Minute), vplayd, args...).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(limited(t, patience), vplayd, args...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", c.args[0], err, out)
 		}
 		out, errs, code := runScript(t, "fdleaks", rec)

@@ -152,7 +152,7 @@ func TestLocksScriptBegunLate(t *testing.T) {
 	t.Parallel()
 	g := compile(t, "locks", "-O0", "-pthread")
 	for _, name := range []string{"condition", "mutex", "barrier"} {
-		prog := exec.CommandContext(limited(t, time.Minute), g.bin, name, "2000000000")
+		prog := exec.CommandContext(limited(t, patience), g.bin, name, "2000000000")
 		if err := prog.Start(); err != nil {
 			t.Fatal(err)
 		}

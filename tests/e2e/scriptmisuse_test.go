@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"vplay/tests/need"
 )
@@ -81,7 +80,7 @@ func TestHeapMisuse(t *testing.T) {
 	at := func(mark string) string { return fmt.Sprintf("heapmisuse.cc:%d", g.line(t, mark)) }
 	record := func(t *testing.T, how string) string {
 		rec := filepath.Join(t.TempDir(), "rec.vplay")
-		out, _ := exec.CommandContext(limited(t, time.Minute), vplayd, "record", "-q", "--slim", "never", "--keep", "always", "-o", rec, "--", g.bin, how).CombinedOutput()
+		out, _ := exec.CommandContext(limited(t, patience), vplayd, "record", "-q", "--slim", "never", "--keep", "always", "-o", rec, "--", g.bin, how).CombinedOutput()
 		if _, err := os.Stat(rec); err != nil { // some of them end by a signal
 			t.Fatalf("nothing was recorded: %s", out)
 		}
@@ -145,7 +144,7 @@ func TestHeapScriptSilent(t *testing.T) {
 			t.Parallel()
 			need.Program(t, args[0])
 			rec := filepath.Join(t.TempDir(), "rec.vplay")
-			if out, err := exec.CommandContext(limited(t, time.Minute), vplayd, append([]string{"record", "-q", "--slim", "never", "--keep", "always", "-o", rec, "--"}, args...)...).CombinedOutput(); err != nil {
+			if out, err := exec.CommandContext(limited(t, patience), vplayd, append([]string{"record", "-q", "--slim", "never", "--keep", "always", "-o", rec, "--"}, args...)...).CombinedOutput(); err != nil {
 				t.Fatalf("record: %v\n%s", err, out)
 			}
 			if rows, said := heapRows(t, "heap", rec); len(rows) > 0 {
@@ -189,7 +188,7 @@ func TestHeapRealProgram(t *testing.T) {
 			c.command[0] = need.Program(t, c.command[0])
 			want := pageOffsets(t, c.command)
 			rec := filepath.Join(t.TempDir(), "rec.vplay")
-			out, _ := exec.CommandContext(limited(t, time.Minute), vplayd, append([]string{"record", "-q", "--slim", "never", "--keep", "always", "-o", rec, "--"}, c.command...)...).CombinedOutput()
+			out, _ := exec.CommandContext(limited(t, patience), vplayd, append([]string{"record", "-q", "--slim", "never", "--keep", "always", "-o", rec, "--"}, c.command...)...).CombinedOutput()
 			if _, err := os.Stat(rec); err != nil { // the allocator may end it
 				t.Fatalf("nothing was recorded: %s", out)
 			}

@@ -170,7 +170,7 @@ func TestServiceLog(t *testing.T) {
 		t.Errorf("the journal:\n%s", s.log())
 	}
 	var out bytes.Buffer
-	cmd := exec.CommandContext(limited(t, time.Minute), vplayd, "record", "--service", "-o", state, "--", "sh", "-c", "kill -SEGV $$")
+	cmd := exec.CommandContext(limited(t, patience), vplayd, "record", "--service", "-o", state, "--", "sh", "-c", "kill -SEGV $$")
 	cmd.Env, cmd.Stderr = append(os.Environ(), "JOURNAL_STREAM=1:1"), &out
 	_ = cmd.Run() // it ends as its program
 	if !strings.HasPrefix(out.String(), "vplayd: "+state+"/sh-") || strings.Contains(out.String(), "<6>") {

@@ -76,7 +76,7 @@ func TestSlimStopped(t *testing.T) {
 		syscall.SIGTERM: {143, "slimming was stopped; the file stays as it was\nvplayd: terminated\n"},
 		syscall.SIGKILL: {-1, ""},
 	} {
-		cmd := exec.CommandContext(limited(t, time.Minute), vplayd, "slim", path)
+		cmd := exec.CommandContext(limited(t, patience), vplayd, "slim", path)
 		var out bytes.Buffer
 		cmd.Stderr = &out
 		if err := cmd.Start(); err != nil {
@@ -95,7 +95,7 @@ func TestSlimStopped(t *testing.T) {
 
 	// Record's exit status is the program's, whatever becomes of slimming.
 	next := filepath.Join(g.dir, "next.vplay")
-	cmd := exec.CommandContext(limited(t, time.Minute), vplayd, "record", "--slim", "now", "--interval", "8ms", "-o", next, "--", filepath.Join(g.dir, "symbols", g.name))
+	cmd := exec.CommandContext(limited(t, patience), vplayd, "record", "--slim", "now", "--interval", "8ms", "-o", next, "--", filepath.Join(g.dir, "symbols", g.name))
 	var out bytes.Buffer
 	cmd.Stderr = &out
 	if err := cmd.Start(); err != nil {
@@ -176,7 +176,7 @@ func recordBehind(t *testing.T, bin, path string) (pid int, fat []byte) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	cmd := exec.CommandContext(limited(t, time.Minute), vplayd, "record", "--interval", "8ms", "-o", path, "--", bin)
+	cmd := exec.CommandContext(limited(t, patience), vplayd, "record", "--interval", "8ms", "-o", path, "--", bin)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = &out, &out, []*os.File{w}
 	err = cmd.Run() // reads its output to the end

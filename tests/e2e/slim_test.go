@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"vplay/checkpoint"
 	"vplay/replay"
@@ -40,7 +39,7 @@ func TestSlimKeepsWhatWasWritten(t *testing.T) {
 			g := compile(t, "slimmed", "-O1")
 			path := g.record(t, append(flags, "--slim", "never")...)
 			fat := openRecording(t, path)
-			ctx := limited(t, time.Minute)
+			ctx := limited(t, patience)
 			for _, args := range [][]string{{"verify", path}, {"slim", path}, {"verify", path}} {
 				if out, err := exec.CommandContext(ctx, vplayd, args...).CombinedOutput(); err != nil {
 					t.Fatalf("%v: %v\n%s", args, err, out)
@@ -147,7 +146,7 @@ func compareFinal(t *testing.T, rec *checkpoint.Recording) {
 // nothing needed cannot be read, and is explained.
 func TestSlimToFirstLoads(t *testing.T) {
 	t.Parallel()
-	ctx := limited(t, time.Minute)
+	ctx := limited(t, patience)
 	run := func(args ...string) string {
 		t.Helper()
 		out, err := exec.CommandContext(ctx, vplayd, args...).CombinedOutput()

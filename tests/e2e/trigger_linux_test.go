@@ -85,7 +85,7 @@ func recordings(t *testing.T, dir string) (list []string) {
 func verified(t *testing.T, list ...string) {
 	t.Helper()
 	for _, path := range list {
-		if out, err := exec.CommandContext(limited(t, time.Minute), vplayd, "verify", path).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(limited(t, patience), vplayd, "verify", path).CombinedOutput(); err != nil {
 			t.Errorf("verify %s: %v\n%s", path, err, out)
 		}
 	}

@@ -87,7 +87,7 @@ func TestUninitLikeMemcheck(t *testing.T) {
 					lines = []string{fmt.Sprintf("uninit.c:%d", g.line(t, "use: "+c.name))}
 				}
 				if (level == "-O0" || *allPrograms) && c.name != "swapped" { // memcheck knows fewer shapes of that
-					out, err := exec.CommandContext(limited(t, time.Minute), "valgrind", g.bin, c.name).CombinedOutput()
+					out, err := exec.CommandContext(limited(t, patience), "valgrind", g.bin, c.name).CombinedOutput()
 					if err != nil {
 						t.Fatalf("valgrind: %v\n%s", err, out)
 					}
@@ -123,7 +123,7 @@ var memcheckPC = regexp.MustCompile(`(?m)^==\d+== (?:Conditional jump or move de
 // pageOffsets runs memcheck and returns where in its page each instruction is that it reports: the page is another one in each run.
 func pageOffsets(t *testing.T, command []string) (offsets []uint64) {
 	t.Helper()
-	out, err := exec.CommandContext(limited(t, time.Minute), "valgrind", command...).CombinedOutput()
+	out, err := exec.CommandContext(limited(t, patience), "valgrind", command...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("valgrind: %v\n%s", err, out)
 	}

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"vplay/checkpoint"
 	"vplay/replay"
@@ -23,7 +22,7 @@ import (
 // answer runs vplayd, which must succeed, and reads the JSON that it prints.
 func answer(t *testing.T, a any, args ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(limited(t, time.Minute), vplayd, args...)
+	cmd := exec.CommandContext(limited(t, patience), vplayd, args...)
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
@@ -96,7 +95,7 @@ func steps(t *testing.T, s *replay.Session, ids []uint32) (list []seenStep, n ui
 		x.addr = key + x.addr%checkpoint.PageSize
 		list = append(list, x)
 	}
-	err := observe.Run(limited(t, time.Minute), s, observe.Options{Intervals: ids, Ordered: true, Begin: func(*observe.View) (*observe.Observer, error) {
+	err := observe.Run(limited(t, patience), s, observe.Options{Intervals: ids, Ordered: true, Begin: func(*observe.View) (*observe.Observer, error) {
 		return &observe.Observer{
 			AllAccesses: true,
 			Access: func(v *observe.View, a *observe.Access) {
@@ -194,7 +193,7 @@ func TestWindowsByDefinition(t *testing.T) {
 			list, n := steps(t, s, ids)
 			const points = 4
 			grain := max(n/40, 1)
-			rep, err := windows.Of(limited(t, time.Minute), s, windows.Options{Intervals: ids, Bounds: []uint64{grain * points}, Points: points, Scan: windows.Scan{Share: 0.5}})
+			rep, err := windows.Of(limited(t, patience), s, windows.Options{Intervals: ids, Bounds: []uint64{grain * points}, Points: points, Scan: windows.Scan{Share: 0.5}})
 			if err != nil {
 				t.Fatal(err)
 			}
