@@ -64,8 +64,9 @@ func walk(r *rand.Rand) []string {
 // replay one can go back.
 var over = regexp.MustCompile(`(?m)^(@end|vplay: here the program exits|No more reverse-execution|\[Inferior 1 .*exited|The program (is not being run|has no registers))`)
 
-// noise are lines about the connection, and the program's own output.
-var noise = regexp.MustCompile(`(?m)^(Reading .*|warning: .*|\d+|Child exited.*)\n`)
+// noise are lines about the connection, such as that gdb 13's gdbserver cannot write the extended state of a CPU with AMX, and the
+// program's own output.
+var noise = regexp.MustCompile(`(?m)^(Reading .*|[Ww]arning: .*|\d+|Child exited.*)\n`)
 
 // seen is what a gdb printed of a walk, up to the program's end.
 func seen(out string) string {
