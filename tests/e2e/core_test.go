@@ -87,6 +87,9 @@ func gdbCore(t *testing.T, g *guest, env string) string {
 	return path
 }
 
+// unexpected is what gdb 13 says of the extended state of a CPU with AMX, which it reads all the same.
+var unexpected = regexp.MustCompile("warning: Unexpected size of section .*\n")
+
 // TestImportCore compares gdb on a recording of a core file with gdb on the core file.
 func TestImportCore(t *testing.T) {
 	t.Parallel()
@@ -105,7 +108,7 @@ func TestImportCore(t *testing.T) {
 				}
 				addr := serve(t, rec)
 				got := gdb(t, addr, commands...)
-				compareCore(t, answers(got), answers(want))
+				compareCore(t, answers(got), answers(unexpected.ReplaceAllString(want, "")))
 				noTime(t, gdb(t, addr, "continue", "stepi", "next", "reverse-continue", "reverse-stepi", "p $_siginfo.si_signo", "x/i $pc"))
 			})
 		}
