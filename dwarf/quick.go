@@ -4,26 +4,19 @@ import (
 	"debug/dwarf"
 
 	"github.com/go-delve/delve/pkg/dwarf/op"
+
+	"vplay/dwarf/agentexpr"
 )
 
 // Conditions of breakpoints are evaluated millions of times. An expression of integers and
-// pointers is therefore made a tree of functions once, for the one address where it is asked:
+// pointers is therefore made an agent expression (package agentexpr) once, for the one address where it is asked:
 // where each variable is there, from the frame's registers, is found beforehand, and types are
 // gone. What is not made so (floating-point numbers, Go's values, bit fields, locations that
 // are computed) has no quick form and is evaluated as any other expression; both give the
 // same. Operators are in quickop.go.
 
-// Quick is the machine that a quick expression is evaluated for.
-type Quick interface {
-	// Register returns a general register by its DWARF number.
-	Register(number int) uint64
-	// Load reads n bytes, at most 8.
-	Load(addr uint64, n int) (v uint64, ok bool)
-}
-
-// quickNode computes a number; ok is false for memory that cannot be read, and for a
-// division by zero.
-type quickNode func(q Quick) (v uint64, ok bool)
+// quickNode appends what leaves a number on the stack.
+type quickNode func(b *agentexpr.Builder)
 
 // quickValue is a value in the making: an object at an address, or a number.
 type quickValue struct {
@@ -41,9 +34,9 @@ type notQuick struct{}
 
 func (c *quickener) give() { panic(notQuick{}) }
 
-// Quick returns a function that computes the expression at the place of a frame that it was
-// prepared for; nil when there is none.
-func (p *Expression) Quick(e *Env) (f func(q Quick) (v uint64, ok bool)) {
+// Quick returns an agent expression that computes the expression at the place of a frame that it was
+// prepared for; nil when there is none. It cannot be evaluated where memory cannot be read, and for a division by zero.
+func (p *Expression) Quick(e *Env) (code []byte) {
 	if e.Module == nil || p.scope == nil {
 		return nil
 	}
@@ -52,7 +45,7 @@ func (p *Expression) Quick(e *Env) (f func(q Quick) (v uint64, ok bool)) {
 	defer e.Module.mu.Unlock()
 	defer func() {
 		if recover() != nil { // also for what the parser does not understand
-			f = nil
+			code = nil
 		}
 	}()
 	if e.Module.isGo(s.die) {
@@ -63,7 +56,12 @@ func (p *Expression) Quick(e *Env) (f func(q Quick) (v uint64, ok bool)) {
 	if c.x.at < len(c.x.toks) {
 		return nil
 	}
-	return c.number(v)
+	var b agentexpr.Builder
+	c.number(v)(&b)
+	if b.Op(agentexpr.End); len(b.Code) > agentexpr.MaxLen {
+		return nil
+	}
+	return b.Code
 }
 
 // variable is a variable's or parameter's value, from its location at the place.
@@ -88,7 +86,7 @@ func (c *quickener) variable(d *dwarf.Entry) quickValue {
 	switch {
 	case code == op.DW_OP_addr:
 		addr := loc.uint(8) + c.x.env.Bias
-		at = func(Quick) (uint64, bool) { return addr, true }
+		at = constantNode(addr)
 	case code == op.DW_OP_fbreg:
 		at = plus(c.frameBase(), loc.sleb())
 	case code >= op.DW_OP_breg0 && code <= op.DW_OP_breg15:
@@ -150,20 +148,45 @@ func (c *quickener) frameBase() quickNode {
 	return nil
 }
 
+// registerNode is a general register or the program counter, by its DWARF number.
 func registerNode(n int) quickNode {
-	return func(q Quick) (uint64, bool) { return q.Register(n), true }
+	number := agentexpr.RIP
+	if n < len(agentNumbers) {
+		number = agentNumbers[n]
+	}
+	return func(b *agentexpr.Builder) { b.Register(number) }
 }
 
-func constantNode(n uint64) quickNode { return func(Quick) (uint64, bool) { return n, true } }
+// agentNumbers are the numbers in agent expressions of the general registers, by their DWARF numbers.
+var agentNumbers = [...]int{0, 3, 2, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+
+func constantNode(n uint64) quickNode { return func(b *agentexpr.Builder) { b.Number(n) } }
 
 // plus adds an offset.
 func plus(a quickNode, off int64) quickNode {
 	if off == 0 {
 		return a
 	}
-	return func(q Quick) (uint64, bool) {
-		v, ok := a(q)
-		return v + uint64(off), ok
+	return quickOperator(agentexpr.Add, a, constantNode(uint64(off)))
+}
+
+// quickOperator is an operator of two numbers.
+func quickOperator(op byte, x, y quickNode) quickNode {
+	return func(b *agentexpr.Builder) {
+		x(b)
+		y(b)
+		b.Op(op)
+	}
+}
+
+// extended is a number that is extended from so many bits.
+func extended(a quickNode, bits int, signed bool) quickNode {
+	if bits >= 64 {
+		return a
+	}
+	return func(b *agentexpr.Builder) {
+		a(b)
+		b.Extend(bits, signed)
 	}
 }
 
@@ -204,28 +227,24 @@ func (c *quickener) width(t *Type) (n int, signed bool) {
 // fit extends a number as its type does.
 func (c *quickener) fit(a quickNode, t *Type) quickNode {
 	n, signed := c.width(t)
-	if n == 8 {
-		return a
-	}
-	bits := uint64(n) * 8
-	return func(q Quick) (uint64, bool) {
-		v, ok := a(q)
-		return extend(v, bits, signed), ok
-	}
+	return extended(a, 8*n, signed)
 }
 
 // load reads an object.
 func (c *quickener) load(v quickValue) quickNode {
 	n, signed := c.width(v.typ)
-	bits, at := uint64(n)*8, v.addr
-	return func(q Quick) (uint64, bool) {
-		addr, ok := at(q)
-		if !ok {
-			return 0, false
-		}
-		w, ok := q.Load(addr, n)
-		return extend(w, bits, signed), ok
+	if n&(n-1) != 0 {
+		c.give()
 	}
+	at := v.addr
+	read := func(b *agentexpr.Builder) {
+		at(b)
+		b.Load(n)
+	}
+	if !signed {
+		return read
+	}
+	return extended(read, 8*n, true)
 }
 
 // rvalue turns objects into numbers, references into what they refer to, and arrays into

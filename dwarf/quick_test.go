@@ -1,19 +1,23 @@
 package dwarf
 
 import (
-	"encoding/binary"
 	"testing"
+
+	"vplay/dwarf/agentexpr"
 )
 
 // quickEnv is the machine of a quick expression in a frame.
 type quickEnv struct{ e *Env }
 
-func (q quickEnv) Register(n int) uint64 { v, _ := q.e.Regs.get(uint64(n)); return v }
+func (q quickEnv) GPR(index int) uint64 {
+	v, _ := q.e.Regs.get([]uint64{0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15}[index])
+	return v
+}
 
-func (q quickEnv) Load(addr uint64, n int) (uint64, bool) {
-	var w [8]byte
-	got := q.e.Mem.ReadMemory(addr, w[:n])
-	return binary.LittleEndian.Uint64(w[:]), got == n
+func (q quickEnv) RIP() uint64 { v, _ := q.e.Regs.get(RIP); return v }
+
+func (q quickEnv) ReadMemory(addr uint64, b []byte) (int, error) {
+	return q.e.Mem.ReadMemory(addr, b), nil
 }
 
 // same compares the quick form of an expression, if it has one, with the expression.
@@ -26,7 +30,12 @@ func same(t testing.TB, e *Env, expr string) (isQuick bool) {
 	if quick == nil {
 		return false
 	}
-	got, ok := quick(quickEnv{e})
+	p, err := agentexpr.Parse(quick)
+	if err != nil {
+		t.Fatalf("%s: %v", expr, err)
+	}
+	got, err := p.Eval(quickEnv{e}, nil)
+	ok := err == nil
 	v, err := x.Eval(e)
 	if err == nil {
 		var want uint64
@@ -78,10 +87,16 @@ func BenchmarkQuick(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	quick := x.Quick(e)
+	quick, err := agentexpr.Parse(x.Quick(e))
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := quickEnv{e}
 	b.Run("quick", func(b *testing.B) {
 		for b.Loop() {
-			quick(quickEnv{e})
+			if _, err := quick.Eval(m, nil); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 	b.Run("else", func(b *testing.B) {

@@ -1,6 +1,10 @@
 package dwarf
 
-import "slices"
+import (
+	"slices"
+
+	"vplay/dwarf/agentexpr"
+)
 
 // The operators of quick expressions (quick.go): the same grammar as in eval.go, evalunary.go
 // and evalprimary.go, and the same conversions as in evalarith.go.
@@ -39,13 +43,27 @@ func (c *quickener) binary(level int) quickValue {
 
 // logic is || and &&, whose right side counts only when the left does not decide.
 func (c *quickener) logic(or bool, a, b quickNode) quickValue {
-	return quickValue{typ: typeInt, num: func(q Quick) (uint64, bool) {
-		v, ok := a(q)
-		if !ok || (v != 0) == or {
-			return truth(v != 0), ok
+	return quickValue{typ: typeInt, num: func(e *agentexpr.Builder) {
+		a(e)
+		isTrue := e.Jump(agentexpr.IfGoto)
+		var isFalse func()
+		if !or {
+			isFalse = e.Jump(agentexpr.Goto)
+			isTrue()
 		}
-		v, ok = b(q)
-		return truth(v != 0), ok
+		b(e)
+		alsoTrue := e.Jump(agentexpr.IfGoto)
+		if !or {
+			isFalse()
+		}
+		e.Number(0)
+		end := e.Jump(agentexpr.Goto)
+		if or {
+			isTrue()
+		}
+		alsoTrue()
+		e.Number(1)
+		end()
 	}}
 }
 
@@ -68,29 +86,58 @@ func (c *quickener) apply(op string, a, b quickValue) quickValue {
 	if op == "<<" || op == ">>" {
 		t = promoted(a.typ, typeInt)
 	}
-	bits, signed := uint64(t.size)*8, t.isSigned()
-	x, y := a.num, b.num
-	if test := comparison(op, signed); test != nil {
-		return quickValue{typ: typeInt, num: func(q Quick) (uint64, bool) {
-			v, ok1 := x(q)
-			w, ok2 := y(q)
-			return truth(test(extend(v, bits, signed), extend(w, bits, signed))), ok1 && ok2
-		}}
+	bits, signed := int(t.size)*8, t.isSigned()
+	x, y := extended(a.num, bits, signed), extended(b.num, bits, signed)
+	if num := compared(op, x, y, signed); num != nil {
+		return quickValue{typ: typeInt, num: num}
 	}
-	if !isOneOf(op, "+ - * & | ^ << >> / %") {
+	code, ok := arithmetic[op]
+	if !ok {
 		c.give()
 	}
-	isDivision := op == "/" || op == "%"
-	compute := c.x.computed
-	return quickValue{typ: t, num: func(q Quick) (uint64, bool) {
-		v, ok1 := x(q)
-		w, ok2 := y(q)
-		v, w = extend(v, bits, signed), extend(w, bits, signed)
-		if !ok1 || !ok2 || isDivision && w == 0 {
-			return 0, false
-		}
-		return extend(compute(op, v, w, signed), bits, signed), true
-	}}
+	if !signed && code.unsigned != 0 {
+		code.op = code.unsigned
+	}
+	return quickValue{typ: t, num: extended(quickOperator(code.op, x, y), bits, signed)}
+}
+
+// arithmetic are the operators that compute; unsigned is for unsigned numbers, if that is another.
+var arithmetic = map[string]struct{ op, unsigned byte }{
+	"+": {agentexpr.Add, 0}, "-": {agentexpr.Sub, 0}, "*": {agentexpr.Mul, 0},
+	"&": {agentexpr.BitAnd, 0}, "|": {agentexpr.BitOr, 0}, "^": {agentexpr.BitXor, 0},
+	"<<": {agentexpr.Lsh, 0}, ">>": {agentexpr.RshSigned, agentexpr.RshUnsigned},
+	"/": {agentexpr.DivSigned, agentexpr.DivUnsigned}, "%": {agentexpr.RemSigned, agentexpr.RemUnsigned},
+}
+
+// compared is a comparison; nil for other operators.
+func compared(op string, x, y quickNode, signed bool) quickNode {
+	less := byte(agentexpr.LessUnsigned)
+	if signed {
+		less = agentexpr.LessSigned
+	}
+	switch op {
+	case "==":
+		return quickOperator(agentexpr.Equal, x, y)
+	case "!=":
+		return not(quickOperator(agentexpr.Equal, x, y))
+	case "<":
+		return quickOperator(less, x, y)
+	case ">":
+		return quickOperator(less, y, x)
+	case "<=":
+		return not(quickOperator(less, y, x))
+	case ">=":
+		return not(quickOperator(less, x, y))
+	}
+	return nil
+}
+
+// not is 1 for 0, and 0 for all else.
+func not(a quickNode) quickNode {
+	return func(b *agentexpr.Builder) {
+		a(b)
+		b.Op(agentexpr.LogNot)
+	}
 }
 
 // pointers is pointer arithmetic.
@@ -113,12 +160,7 @@ func (c *quickener) pointers(op string, a, b quickValue, pa, pb bool) quickValue
 	if op == "-" {
 		size = -size
 	}
-	x, y := a.num, b.num
-	return quickValue{typ: a.typ, num: func(q Quick) (uint64, bool) {
-		v, ok1 := x(q)
-		w, ok2 := y(q)
-		return v + w*uint64(size), ok1 && ok2
-	}}
+	return quickValue{typ: a.typ, num: quickOperator(agentexpr.Add, a.num, quickOperator(agentexpr.Mul, b.num, constantNode(uint64(size))))}
 }
 
 // unary is prefix operators and casts.
@@ -173,11 +215,7 @@ func (c *quickener) cast(v quickValue, t *Type) quickValue {
 	c.width(v.typ)
 	num := v.num
 	if s := t.strip(); s != nil && s.Kind == KindBase && s.enc == encBoolean {
-		was := num
-		num = func(q Quick) (uint64, bool) {
-			n, ok := was(q)
-			return truth(n != 0), ok
-		}
+		num = not(not(num))
 	}
 	return quickValue{typ: t, num: c.fit(num, t)}
 }
@@ -276,7 +314,7 @@ func (c *quickener) name(s string) quickValue {
 	x := c.x
 	if s[0] == '$' {
 		n, ok := registerNumber(s[1:])
-		if !ok {
+		if !ok || n > RIP {
 			c.give()
 		}
 		return quickValue{typ: typeLong, num: registerNode(n)}

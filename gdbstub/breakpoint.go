@@ -5,12 +5,13 @@ import (
 	"errors"
 	"strings"
 
+	"vplay/dwarf/agentexpr"
 	"vplay/replay/debug/api"
 )
 
 // The packets Z and z: breakpoints and watchpoints, with the conditions that come with
 // them (gdb manual, appendix "Remote Serial Protocol", "Packets"). The target keeps and
-// checks them; what a condition's bytecode means is in ax.go.
+// checks them; what a condition's bytecode means is package agentexpr's.
 
 const maxConditions = 64 // per breakpoint
 
@@ -47,11 +48,11 @@ func (s *session) setBreak(arg string) reply {
 	if !s.live {
 		return s.fail(errNoProcess)
 	}
-	codes, ok := parseConditions(cond)
+	codes, programs, ok := parseConditions(cond)
 	if !ok {
 		return s.fail("condition is not valid agent bytecode")
 	}
-	b.Test = anyHolds(codes)
+	b.Test, b.Conditions = anyHolds(programs), codes
 	key := breakKey{b.Kind, b.Addr, b.Len}
 	if _, have := s.breaks[key]; !have && len(s.breaks) >= api.MaxBreakpoints {
 		return s.fail("too many breakpoints")
@@ -69,13 +70,13 @@ func (s *session) setBreak(arg string) reply {
 
 // anyHolds returns the test of a breakpoint with agent expressions: it stops if one is
 // not zero, or cannot be evaluated. Without any it is nil.
-func anyHolds(codes [][]byte) func(api.Machine) bool {
-	if len(codes) == 0 {
+func anyHolds(programs []*agentexpr.Program) func(api.Machine) bool {
+	if len(programs) == 0 {
 		return nil
 	}
 	return func(m api.Machine) bool {
-		for _, code := range codes {
-			if v, err := EvalAgent(code, m); err != nil || v != 0 {
+		for _, p := range programs {
+			if v, err := p.Eval(m, agentRegister); err != nil || v != 0 {
 				return true
 			}
 		}
@@ -103,25 +104,26 @@ func (s *session) clearBreak(arg string) reply {
 
 // parseConditions parses X LEN,HEX once or more, with or without a semicolon
 // between. Commands to run at a breakpoint were not offered and are an error.
-func parseConditions(arg string) (list [][]byte, ok bool) {
+func parseConditions(arg string) (codes [][]byte, programs []*agentexpr.Program, ok bool) {
 	for arg != "" {
 		if arg[0] == ';' {
 			arg = arg[1:]
 			continue
 		}
-		if arg[0] != 'X' || len(list) == maxConditions {
-			return nil, false
+		if arg[0] != 'X' || len(codes) == maxConditions {
+			return nil, nil, false
 		}
 		size, rest, _ := strings.Cut(arg[1:], ",")
 		n, ok := parseHexInt(size)
-		if !ok || n == 0 || n > MaxAgentLen || len(rest) < 2*n {
-			return nil, false
+		if !ok || n == 0 || n > agentexpr.MaxLen || len(rest) < 2*n {
+			return nil, nil, false
 		}
 		code, err := hex.DecodeString(rest[:2*n])
-		if err != nil || CheckAgent(code) != nil {
-			return nil, false
+		p, perr := agentexpr.Parse(code)
+		if err != nil || perr != nil {
+			return nil, nil, false
 		}
-		list, arg = append(list, code), rest[2*n:]
+		codes, programs, arg = append(codes, code), append(programs, p), rest[2*n:]
 	}
-	return list, true
+	return codes, programs, true
 }

@@ -30,8 +30,8 @@
 // client's conversation and its dispatch tables; query.go, threads.go, resume.go, xfer.go,
 // memory.go, register.go, breakpoint.go, vfile.go, monitor.go, job.go and lldb.go hold
 // the packets by topic; process.go and selected.go know which process and which thread
-// they are about; server.go accepts connections. ax.go evaluates agent
-// bytecode, for conditions that are checked during replay.
+// they are about; server.go accepts connections. Agent bytecode, for conditions that are checked
+// during replay, is package agentexpr's.
 //
 // Registers are described once, in features/*.xml: numbers, sizes and order of
 // the g packet come from there, and are those of gdbserver on x86-64 Linux.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"vplay/dwarf/agentexpr"
 	"vplay/replay/debug/api"
 )
 
@@ -310,25 +311,7 @@ func registerValue(v *api.Registers, num int) (uint64, bool) {
 	return r.integer(v), true
 }
 
-// gprIndexes maps register numbers 0 to 15 to indexes of Registers.GPR.
-var gprIndexes = sync.OnceValue(func() (t [16]int) {
-	for num := range t {
-		t[num] = allRegisters().byNum[num].index
-	}
-	return t
-})
-
-// programCounter is the number of rip in the target description.
-const programCounter = 16
-
-// agentRegister returns a register of the machine that an agent expression is
-// evaluated for. Most ask for general registers, which needs no copy of the others.
-func agentRegister(m api.Machine, num int) (uint64, bool) {
-	switch {
-	case num >= 0 && num < programCounter:
-		return m.GPR(gprIndexes()[num]), true
-	case num == programCounter:
-		return m.RIP(), true
-	}
-	return registerValue(m.Registers(), num)
+// agentRegister returns a register, other than a general one, of the machine that an agent expression is evaluated for.
+func agentRegister(m agentexpr.Machine, num int) (uint64, bool) {
+	return registerValue(m.(api.Machine).Registers(), num)
 }

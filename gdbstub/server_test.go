@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"vplay/dwarf/agentexpr"
 	"vplay/replay/debug/api"
 )
 
@@ -456,12 +457,12 @@ func TestDescription(t *testing.T) {
 			t.Errorf("register %d is not %s", num, name)
 		}
 	}
-	for i, want := range []int{0, 3, 1, 2, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15} {
-		if got := gprIndexes()[i]; got != want {
-			t.Errorf("register %d is GPR %d, want %d", i, got, want)
+	for i, want := range agentexpr.GPR {
+		if got := all.byNum[i].index; got != int(want) {
+			t.Errorf("register %d is GPR %d, for agent expressions %d", i, got, want)
 		}
 	}
-	if all.byNum[programCounter].name != "rip" {
+	if all.byNum[agentexpr.RIP].name != "rip" {
 		t.Error("rip")
 	}
 	small := describe(0)

@@ -8,6 +8,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay/mem"
+	"vplay/replay/x86"
 )
 
 // The cursor's movements, in both directions, and what they stop at. Questions that
@@ -68,8 +69,12 @@ func (c *Cursor) AtBreak() bool { return c.atBreak() }
 // ask it on several goroutines at once, each about a machine of its own.
 func (c *Cursor) SetBreakpoints(addrs []uint64, filter func(*Machine) bool) {
 	q := executing(addrs, filter)
-	c.breaks, c.filter = q.breaks, q.filter
+	c.breaks, c.filter, c.conditions = q.breaks, q.filter, nil
 }
+
+// SetConditions says that the filter of the present breakpoints refuses one where all of its conditions are 0: runs then pass it
+// without asking. Breakpoints that have none are asked about.
+func (c *Cursor) SetConditions(s *x86.Conditions) { c.conditions = s }
 
 // SetWatches replaces the watched ranges, which runs in both directions stop
 // at.

@@ -51,8 +51,9 @@ type Machine struct {
 
 	breaks map[uint64]struct{}
 	// pass, when set, is asked at a breakpoint of the user's whether to stop.
-	pass func(*Machine) bool
-	hits []mem.Hit
+	pass       func(*Machine) bool
+	conditions *x86.Conditions // see stops.conditions
+	hits       []mem.Hit
 	// everyStore makes watched stores that change nothing hits as well; without it
 	// they are none, as with a debugger's own watchpoints.
 	everyStore bool
@@ -302,8 +303,18 @@ func (m *Machine) armBreaks() {
 	if m.pass != nil && len(m.breaks) > 0 {
 		m.CPU.Pass = m.passes
 	}
+	m.CPU.Conditions = m.conditionsApart()
 	m.CPU.Sieve = nil
 	m.search.sift()
+}
+
+// conditionsApart returns the conditions of the user's breakpoints, if the processor may pass all of these by itself: it must
+// not pass the place of a forced end that is looked for.
+func (m *Machine) conditionsApart() *x86.Conditions {
+	if m.CPU.Pass == nil || m.search != nil && m.conditions.Of(m.search.want.Regs.RIP) != nil {
+		return nil
+	}
+	return m.conditions
 }
 
 // passes reports whether a breakpoint at RIP, which the processor has come to, is

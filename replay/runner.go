@@ -60,7 +60,7 @@ func (r *runner) guard(ctx context.Context) func() {
 
 // arm gives the machine what to stop at, or nothing.
 func (r *runner) arm(on bool) {
-	r.m.everyStore, r.m.pass = on && r.everyStore, nil
+	r.m.everyStore, r.m.pass, r.m.conditions = on && r.everyStore, nil, nil
 	if !on {
 		r.disarmBreaks()
 		r.watch(nil)
@@ -71,7 +71,7 @@ func (r *runner) arm(on bool) {
 	for a := range r.breaks {
 		addrs = append(addrs, a)
 	}
-	r.m.pass = r.filter
+	r.m.pass, r.m.conditions = r.filter, r.conditions
 	r.m.SetBreakpoints(addrs)
 	r.watch(r.watches)
 	r.m.Catch.Syscall = r.calls

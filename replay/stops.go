@@ -3,6 +3,7 @@ package replay
 import (
 	"vplay/checkpoint"
 	"vplay/replay/mem"
+	"vplay/replay/x86"
 )
 
 // What runs stop at, and what they say when they have stopped. How a run finds that out is in
@@ -13,8 +14,10 @@ type stops struct {
 	breaks  map[uint64]struct{}
 	watches []mem.Watch
 	filter  func(*Machine) bool
-	signals func(signo int32) bool
-	calls   func(nr int64) bool
+	// conditions are those of breaks: filter refuses a break where all of them are 0.
+	conditions *x86.Conditions
+	signals    func(signo int32) bool
+	calls      func(nr int64) bool
 
 	noSignals  bool // signals stop nothing
 	everyStore bool // watched stores that change nothing count

@@ -125,7 +125,8 @@ func (s *session) place() error {
 		if old, ok := s.breaks.placedKeys[k]; ok && old == text {
 			continue
 		}
-		b := api.Breakpoint{Kind: k.kind, Addr: k.addr, Len: k.len, Test: s.test(k.addr, conditions)}
+		b := api.Breakpoint{Kind: k.kind, Addr: k.addr, Len: k.len}
+		b.Test, b.Conditions = s.test(k.addr, conditions)
 		if err := s.target.SetBreakpoint(b); err != nil {
 			return err
 		}
@@ -134,18 +135,22 @@ func (s *session) place() error {
 	return nil
 }
 
-// test is true where one of the conditions is; nil for none.
-func (s *session) test(pc uint64, conditions []string) func(api.Machine) bool {
+// test is true where one of the conditions is; nil for none. codes are the same, if all have that form.
+func (s *session) test(pc uint64, conditions []string) (test func(api.Machine) bool, codes [][]byte) {
 	if len(conditions) == 0 {
-		return nil
+		return nil, nil
 	}
 	tests := make([]func(api.Machine) bool, len(conditions))
+	codes = make([][]byte, len(conditions))
 	for i, c := range conditions {
-		tests[i] = s.symbols.Condition(pc, c)
+		tests[i], codes[i] = s.symbols.Condition(pc, c)
+	}
+	if slices.ContainsFunc(codes, func(code []byte) bool { return code == nil }) {
+		codes = nil
 	}
 	return func(m api.Machine) bool {
 		return slices.ContainsFunc(tests, func(t func(api.Machine) bool) bool { return t(m) })
-	}
+	}, codes
 }
 
 // removeAll clears every breakpoint.

@@ -198,11 +198,11 @@ func (s fakeSymbols) Assign(_ *api.Frame, _ *api.Value, expr string, _ api.Runne
 func (s fakeSymbols) Modules() []api.Module { return []api.Module{{Path: "/bin/fake", HasLines: true}} }
 func (s fakeSymbols) Sources(int) []string  { return []string{"/src/fake.c"} }
 
-func (s fakeSymbols) Condition(_ uint64, expr string) func(api.Machine) bool {
+func (s fakeSymbols) Condition(_ uint64, expr string) (func(api.Machine) bool, []byte) {
 	return func(api.Machine) bool {
 		v, err := s.Eval(nil, expr)
 		return err != nil || v.Bits != 0
-	}
+	}, nil
 }
 
 func (s fakeSymbols) Disassemble([]byte, uint64) (string, int) { return "nop", 4 }

@@ -1,11 +1,9 @@
 package debug
 
 import (
-	"encoding/binary"
-	"sync"
-
 	"vplay/checkpoint"
 	"vplay/dwarf"
+	"vplay/dwarf/agentexpr"
 	"vplay/loader"
 	"vplay/replay/debug/api"
 )
@@ -31,25 +29,23 @@ func generalRegisters(m api.Machine) dwarf.Regs {
 }
 
 // Condition implements api.Symbols.
-func (d *Symbols) Condition(pc uint64, expr string) func(api.Machine) bool {
+func (d *Symbols) Condition(pc uint64, expr string) (test func(api.Machine) bool, code []byte) {
 	always := func(api.Machine) bool { return true }
 	m, mod := d.at(pc)
 	if m == nil {
-		return always
+		return always, nil
 	}
 	frame := dwarf.Frame{PC: pc, Module: m, Bias: mod.Bias}
 	x, err := (&dwarf.Env{Frame: frame}).Prepare(expr, 0)
 	if err != nil {
-		return always
+		return always, nil
 	}
-	if quick := x.Quick(&dwarf.Env{Frame: frame}); quick != nil {
-		return func(a api.Machine) bool {
-			q := quickMachines.Get().(*quickMachine)
-			q.Machine = a
-			n, ok := quick(q)
-			q.Machine = nil
-			quickMachines.Put(q)
-			return n != 0 || !ok
+	if code = x.Quick(&dwarf.Env{Frame: frame}); code != nil {
+		if p, err := agentexpr.Parse(code); err == nil {
+			return func(a api.Machine) bool {
+				n, err := p.Eval(a, nil)
+				return n != 0 || err != nil
+			}, code
 		}
 	}
 	return func(a api.Machine) bool {
@@ -64,37 +60,5 @@ func (d *Symbols) Condition(pc uint64, expr string) func(api.Machine) bool {
 		}
 		n, ok := v.Truth()
 		return !ok || n != 0
-	}
+	}, nil
 }
-
-// quickMachine is the machine of a condition for package dwarf's quick expressions, of which
-// millions are evaluated: nothing is allocated for one.
-type quickMachine struct {
-	api.Machine
-	word [8]byte
-}
-
-var quickMachines = sync.Pool{New: func() any { return &quickMachine{} }}
-
-// Register implements dwarf.Quick.
-func (q *quickMachine) Register(number int) uint64 {
-	if number == dwarf.RIP {
-		return q.RIP()
-	}
-	return q.GPR(gprIndex[number&15])
-}
-
-// Load implements dwarf.Quick.
-func (q *quickMachine) Load(addr uint64, n int) (uint64, bool) {
-	clear(q.word[:])
-	got, _ := q.ReadMemory(addr, q.word[:n])
-	return binary.LittleEndian.Uint64(q.word[:]), got == n
-}
-
-// gprIndex are the indices of the general registers by their DWARF numbers.
-var gprIndex = func() (index [16]int) {
-	for n := range index {
-		index[n], _ = loader.GPR(n)
-	}
-	return index
-}()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sort"
 
 	"vplay/checkpoint"
@@ -366,6 +367,7 @@ func (g *Cursor) arm(r *api.Resume) {
 	g.cur.SetBreakpoints(addrs, func(m *replay.Machine) bool {
 		return (only == 0 || m.TID() == only) && conditionsHold(conds[m.CPU.RIP], m)
 	})
+	g.cur.SetConditions(expressions(conds))
 	g.cur.SetWatches(watches)
 	if r == nil {
 		return
@@ -380,6 +382,20 @@ func (g *Cursor) arm(r *api.Resume) {
 			return all || i < len(list) && list[i] == int(nr)
 		})
 	}
+}
+
+// expressions returns the agent expressions of breakpoints, by address, where all there have some.
+func expressions(conds map[uint64][]api.Breakpoint) *x86.Conditions {
+	s := &x86.Conditions{At: map[uint64][][]byte{}}
+	for a, all := range conds {
+		if slices.ContainsFunc(all, func(b api.Breakpoint) bool { return b.Test == nil || len(b.Conditions) == 0 }) {
+			continue
+		}
+		for _, b := range all {
+			s.At[a] = append(s.At[a], b.Conditions...)
+		}
+	}
+	return s
 }
 
 // conditionsHold tests the conditions of the breakpoints at one address: it stops when

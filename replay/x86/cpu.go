@@ -47,6 +47,8 @@ type CPU struct {
 	SkipBreak bool
 	// Sieve, when set, thins out the stops at the one breakpoint it is for.
 	Sieve *Sieve
+	// Conditions are of the breakpoints at which Pass is asked; nil for none.
+	Conditions *Conditions
 	// Pass, when set, is asked at each breakpoint that Run comes to, with the state
 	// up to date, whether to go on without stopping. It may read the guest's memory
 	// in ways that neither change it nor flush anything.
@@ -91,7 +93,7 @@ type CPU struct {
 	shiftAux uint64 // AF after shifts, as a bit of aux: auxAF on AMD, where OF differs too, else 0
 
 	// Host is for an engine whose code finds words of its own there (HostLayout).
-	Host [35]uint64
+	Host [44]uint64
 	// HostTable is a table for such code.
 	HostTable [HostTableSize]uint64
 

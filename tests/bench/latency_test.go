@@ -17,8 +17,10 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
+	"vplay/dwarf/agentexpr"
 	"vplay/replay"
 	"vplay/replay/mem"
+	"vplay/replay/x86"
 	"vplay/tests/internal/tool"
 )
 
@@ -97,6 +99,16 @@ func turnIs(n uint64) func(*replay.Machine) bool {
 	return func(m *replay.Machine) bool { return m.CPU.R[7] == n }
 }
 
+// turnIsCode is the same as an agent expression, as gdb sends it: $rdi == n.
+func turnIsCode(n uint64) []byte {
+	var b agentexpr.Builder
+	b.Register(5)
+	b.Number(n)
+	b.Op(agentexpr.Equal)
+	b.Op(agentexpr.End)
+	return b.Code
+}
+
 // latencies are the measurements, in the order in which they are made; each
 // begins at the crash.
 var latencies = []struct {
@@ -121,6 +133,12 @@ var latencies = []struct {
 	}},
 	{"condition-met-once-ms", func(b *testing.B, r *longRun, t *tool.Timeline) time.Duration {
 		t.SetBreakpoints([]uint64{r.symbols["hot"]}, turnIs(*turnsFlag/100))
+		return reverse(b, t, replay.StopBreak)
+	}},
+	{"condition-of-gdb-met-once-ms", func(b *testing.B, r *longRun, t *tool.Timeline) time.Duration {
+		n, hot := *turnsFlag/100, r.symbols["hot"]
+		t.SetBreakpoints([]uint64{hot}, turnIs(n))
+		t.SetConditions(&x86.Conditions{At: map[uint64][][]byte{hot: {turnIsCode(n)}}})
 		return reverse(b, t, replay.StopBreak)
 	}},
 	{"last-write-ms", func(b *testing.B, r *longRun, t *tool.Timeline) time.Duration {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"vplay/checkpoint"
+	"vplay/dwarf/agentexpr"
+	"vplay/replay"
 	"vplay/replay/mem"
 	"vplay/replay/x86"
 	"vplay/tests/internal/tool"
@@ -159,6 +161,43 @@ func (h *historian) execs() {
 	}
 }
 
+// condition is that the low bits of a register are value.
+type condition struct {
+	register, bits int
+	value          uint64
+}
+
+func (c condition) holds(regs *[16]uint64) bool {
+	return regs[c.register]<<(64-c.bits)>>(64-c.bits) == c.value
+}
+
+// conditions makes conditions for some breakpoints, which hold at one moment at least, and has the timeline ask for them in both ways.
+func (h *historian) conditions() map[uint64]condition {
+	conds := map[uint64]condition{}
+	codes := x86.Conditions{At: map[uint64][][]byte{}}
+	for _, pc := range h.breaks {
+		i := h.somewhere()
+		for range h.all {
+			if i = (i + 1) % len(h.all); h.all[i].regs.RIP == pc {
+				break
+			}
+		}
+		number := h.r.IntN(agentexpr.RIP)
+		c := condition{register: int(agentexpr.GPR[number]), bits: 1 + h.r.IntN(16)}
+		c.value = h.all[i].regs.R[c.register] << (64 - c.bits) >> (64 - c.bits)
+		var b agentexpr.Builder
+		b.Register(number)
+		b.Extend(c.bits, false)
+		b.Number(c.value)
+		b.Op(agentexpr.Equal)
+		b.Op(agentexpr.End)
+		conds[pc], codes.At[pc] = c, [][]byte{b.Code}
+	}
+	h.tl.SetBreakpoints(h.breaks, func(m *replay.Machine) bool { return conds[m.CPU.RIP].holds(&m.CPU.R) })
+	h.tl.SetConditions(&codes)
+	return conds
+}
+
 // backward runs back from a moment with watches and breakpoints set.
 func (h *historian) backward() {
 	var ws []mem.Watch
@@ -175,7 +214,14 @@ func (h *historian) backward() {
 		h.t.Fatal(err)
 	}
 	h.check("seek", at)
-	h.tl.SetBreakpoints(h.breaks, nil)
+	var conds map[uint64]condition
+	if h.tl.SetBreakpoints(h.breaks, nil); h.r.IntN(2) == 0 {
+		conds = h.conditions()
+	}
+	stops := func(i int, pc uint64) bool {
+		c, has := conds[pc]
+		return h.isExec(i, pc) && (!has || c.holds(&h.all[i].regs.R))
+	}
 	h.tl.SetWatches(ws)
 	if h.r.IntN(2) == 0 {
 		h.tl.SetSignals(func(int32) bool { return false })
@@ -199,7 +245,7 @@ func (h *historian) backward() {
 	want := at
 	for want > 0 {
 		want--
-		if h.all[want].fault && !quiet || slices.ContainsFunc(h.breaks, func(b uint64) bool { return h.isExec(want, b) }) {
+		if h.all[want].fault && !quiet || slices.ContainsFunc(h.breaks, func(b uint64) bool { return stops(want, b) }) {
 			break
 		}
 		if slices.ContainsFunc(ws, func(w mem.Watch) bool { return h.touched(want+1, w, true) }) {

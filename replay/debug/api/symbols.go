@@ -37,8 +37,9 @@ type Symbols interface {
 	Modules() []Module
 	Sources(most int) []string
 	// Condition returns a test of an expression at pc for [Breakpoint]: false
-	// where the expression is 0, true also where it cannot be evaluated.
-	Condition(pc uint64, expr string) func(m Machine) bool
+	// where the expression is 0, true also where it cannot be evaluated. code is the same as one of
+	// [Breakpoint.Conditions], nil where it has no such form.
+	Condition(pc uint64, expr string) (test func(m Machine) bool, code []byte)
 
 	// Disassemble returns the instruction at the start of b, which stands at pc,
 	// and its length; at most len(b), at least 1.

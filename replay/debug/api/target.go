@@ -298,6 +298,9 @@ type Breakpoint struct {
 	// true. It is called for the machine that stands there, which in a search is not
 	// the target's own, and for several at once.
 	Test func(m Machine) bool
+	// Conditions are agent expressions (package agentexpr), of which Test is true where any is not 0 or cannot be evaluated. None says
+	// nothing. With them the target need not call Test everywhere.
+	Conditions [][]byte
 }
 
 // Machine is the machine that stands at a breakpoint, as its condition sees it.

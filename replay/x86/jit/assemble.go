@@ -178,6 +178,7 @@ var (
 	opSub     = opcode{op: 0x2b, w: true}
 	opCmp     = opcode{op: 0x3b, w: true}
 	opCmp8    = opcode{op: 0x3a}
+	opTest    = opcode{op: 0x85, w: true}
 	opGroup1  = opcode{op: 0x81, w: true} // r/m, imm32; /0 ADD, /4 AND, /5 SUB, /7 CMP
 	opGroup32 = opcode{op: 0x81}
 
@@ -220,11 +221,13 @@ func (a *assembler) load64(r uint8, v uint64) {
 
 // The conditions of jcc.
 const (
+	ifBelow    = 2
 	ifAbove    = 7
 	ifZero     = 4
 	ifNotEqual = 5
 	ifSign     = 8
 	ifNotSign  = 9
+	ifLess     = 12
 )
 
 // jcc writes a conditional jump to be patched, and returns where its displacement stands.

@@ -80,6 +80,8 @@ type Engine struct {
 	sieve   *x86.Sieve
 	want    [16]uint64 // its registers, as they were compiled in
 	exact   bool       // CPU.OnCode was set then
+
+	conditions *x86.Conditions // that were compiled in
 }
 
 // noPage is the address of no page.
@@ -142,6 +144,7 @@ func (e *Engine) pace() {
 func (e *Engine) run(c *x86.CPU, limit uint64) x86.Exit {
 	limit = min(limit, c.Retired+e.slice)
 	e.followSieve(c)
+	e.followConditions(c)
 	for {
 		e.forgetRefused()
 		for e.stale.any() {

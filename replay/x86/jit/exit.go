@@ -99,6 +99,10 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 			e.Stats.Others++
 			c.Retired, c.RIP = retired, c.Host[wordTarget]
 			flagsOut(c)
+			if a := c.Host[wordTested]; a != 0 { // for the next time
+				c.Touch(a)
+				c.Host[wordTested] = 0
+			}
 			return x86.ExitNone, true
 		default:
 			u, i := e.placeOf(c)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"testing"
 
+	"vplay/dwarf/agentexpr"
 	"vplay/replay/x86"
 )
 
@@ -361,6 +362,14 @@ func translationsAreSafe(t *testing.T, direct, noGS bool) {
 			fillWithRows(rng, bus.text[:])
 		}
 		pc := uint64(textAt + rng.IntN(64))
+		c.SetBreakpoints(nil)
+		if i%4 == 1 {
+			r := &randomCondition{Rand: rng}
+			r.value(3)
+			r.Op(agentexpr.End)
+			c.SetBreakpoints([]uint64{pc})
+			c.Conditions = &x86.Conditions{At: map[uint64][][]byte{pc: {r.Code}}}
+		}
 		u := e.make(c, pc, 0)
 		if u == nil {
 			continue

@@ -14,8 +14,12 @@ const noSieve = -1
 // passBreakpoint emits what stands before a unit with a breakpoint.
 func (t *translator) passBreakpoint() {
 	var body []int
-	if s := t.c.Sieve; s != nil && s.PC == t.u.pc && !isRep(&t.insts[0]) {
-		body = t.compareState(s)
+	if s := t.c.Sieve; s != nil && s.PC == t.u.pc {
+		if !isRep(&t.insts[0]) {
+			body = t.compareState(s)
+		}
+	} else if codes := t.c.Conditions.Of(t.u.pc); codes != nil {
+		body, _ = t.passConditions(codes)
 	}
 	t.u.sees = true
 	t.leaveAt(t.u.pc)

@@ -35,7 +35,10 @@ const (
 	wordPartial // and how many accesses there were
 	wordUpper   // not 0: the upper halves of YMM registers count as in use (on Intel)
 	wordLog     // address of the next word of a trace's log (trace.go)
+	wordTested  // address that a condition has looked at last (condition.go)
 	wordAnchor  // maxAnchors of them (reach.go)
+
+	wordCell = wordAnchor + maxAnchors // maxCells of them (condition.go)
 )
 
 // Kinds of exit: the low two bits. The others are the number of the site or edge.

@@ -1,4 +1,4 @@
-package gdbstub
+package agentexpr
 
 import (
 	"encoding/hex"
@@ -6,35 +6,36 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"vplay/replay/debug/api"
 )
 
-// axTestMachine has general registers that hold their number, and 16 bytes of memory.
-type axTestMachine struct{}
+// testMachine has general registers that hold their number, and 16 bytes of memory.
+type testMachine struct{}
 
-var errAxMemory = errors.New("not captured")
+var errMemory = errors.New("not captured")
 
-func (axTestMachine) GPR(n int) uint64 {
-	numbers := gprIndexes()
-	return uint64(slices.Index(numbers[:], n))
-}
-func (axTestMachine) RIP() uint64 { return 16 }
-func (axTestMachine) Registers() *api.Registers {
-	return &api.Registers{Missing: api.FeatureX87 | api.FeatureSSE | api.FeatureAVX | api.FeatureOrigRAX | api.FeatureFSGS}
-}
+func (testMachine) GPR(n int) uint64 { return uint64(slices.Index(GPR[:], uint8(n))) }
+func (testMachine) RIP() uint64      { return RIP }
 
-func (axTestMachine) ReadMemory(addr uint64, b []byte) (int, error) {
+func (testMachine) ReadMemory(addr uint64, b []byte) (int, error) {
 	for i := range b {
 		if addr+uint64(i) < 0x1000 || addr+uint64(i) >= 0x1010 {
-			return i, errAxMemory
+			return i, errMemory
 		}
 		b[i] = 0xf0 + byte(addr+uint64(i)-0x1000)
 	}
 	return len(b), nil
 }
 
-func TestEvalAgent(t *testing.T) {
+// eval parses code and evaluates it.
+func eval(code []byte) (uint64, error) {
+	p, err := Parse(code)
+	if err != nil {
+		return 0, err
+	}
+	return p.Eval(testMachine{}, nil)
+}
+
+func TestEval(t *testing.T) {
 	const minusOne = "25ffffffffffffffff"
 	for _, c := range []struct {
 		name, code string
@@ -89,10 +90,7 @@ func TestEvalAgent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := CheckAgent(code); err != nil {
-				t.Fatal(err)
-			}
-			got, err := EvalAgent(code, axTestMachine{})
+			got, err := eval(code)
 			if err != nil || got != c.want {
 				t.Errorf("%#x %v, want %#x", got, err, c.want)
 			}
@@ -100,7 +98,7 @@ func TestEvalAgent(t *testing.T) {
 	}
 }
 
-func TestEvalAgentErrors(t *testing.T) {
+func TestEvalErrors(t *testing.T) {
 	for name, code := range map[string]string{
 		"runs off the end":  "2201",
 		"no code":           "",
@@ -129,38 +127,42 @@ func TestEvalAgentErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = EvalAgent(b, axTestMachine{})
-			if !errors.Is(err, ErrAgent) {
+			_, err = eval(b)
+			if !errors.Is(err, Err) {
 				t.Errorf("error %v", err)
 			}
 		})
 	}
-	if _, err := EvalAgent([]byte{axConst8, 0, axRef8, axEnd}, axTestMachine{}); !errors.Is(err, errAxMemory) {
+	if _, err := eval([]byte{Const8, 0, Ref8, End}); !errors.Is(err, errMemory) {
 		t.Errorf("the memory's error is lost: %v", err)
 	}
-	if _, err := EvalAgent(make([]byte, MaxAgentLen+1), axTestMachine{}); !errors.Is(err, ErrAgent) {
+	if _, err := eval(make([]byte, MaxLen+1)); !errors.Is(err, Err) {
 		t.Error("too long")
 	}
 }
 
-func TestCheckAgent(t *testing.T) {
+func TestParse(t *testing.T) {
 	for code, ok := range map[string]bool{
 		"": true, "27": true, "21000327": true, "21000427": false, "23270021000127": false, "2100": false, "ff": false,
 	} {
 		b, _ := hex.DecodeString(code)
-		if err := CheckAgent(b); (err == nil) != ok {
+		if _, err := Parse(b); (err == nil) != ok {
 			t.Errorf("%s: %v", code, err)
 		}
 	}
-	if CheckAgent(make([]byte, MaxAgentLen+1)) == nil {
+	if _, err := Parse(make([]byte, MaxLen+1)); err == nil {
 		t.Error("too long")
 	}
 }
 
-func TestEvalAgentAllocatesNothing(t *testing.T) {
+func TestEvalAllocatesNothing(t *testing.T) {
 	code, _ := hex.DecodeString("23100019220514" + "27")
+	p, err := Parse(code)
+	if err != nil {
+		t.Fatal(err)
+	}
 	n := testing.AllocsPerRun(1000, func() {
-		if _, err := EvalAgent(code, axTestMachine{}); err != nil {
+		if _, err := p.Eval(testMachine{}, nil); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -169,33 +171,35 @@ func TestEvalAgentAllocatesNothing(t *testing.T) {
 	}
 }
 
-func BenchmarkEvalAgent(b *testing.B) {
+func BenchmarkEval(b *testing.B) {
 	code, _ := hex.DecodeString("26000222031326000522051314" + "27") // $rdx == 3 < …
+	p, err := Parse(code)
+	if err != nil {
+		b.Fatal(err)
+	}
 	for b.Loop() {
-		if _, err := EvalAgent(code, axTestMachine{}); err != nil {
+		if _, err := p.Eval(testMachine{}, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-// FuzzAgent runs arbitrary code: it ends, never panics, and code that passes
-// the check fails only for what depends on values.
-func FuzzAgent(f *testing.F) {
+// FuzzEval runs arbitrary code: it ends, and never panics.
+func FuzzEval(f *testing.F) {
 	for _, s := range []string{"260002220313" + "27", "2600062210022b27", "220120000722112722222727", "21000327", "34010003256400", "23100019220514" + "27"} {
 		b, _ := hex.DecodeString(s)
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, code []byte) {
-		check := CheckAgent(code)
 		start := time.Now()
-		_, err := EvalAgent(code, axTestMachine{})
+		_, err := eval(code)
 		if d := time.Since(start); d > time.Second {
 			t.Fatalf("%x took %v", code, d)
 		}
-		if err != nil && !errors.Is(err, ErrAgent) {
+		if err != nil && !errors.Is(err, Err) {
 			t.Fatalf("%x: %v", code, err)
 		}
-		if len(code) > MaxAgentLen && (check == nil || err == nil) {
+		if len(code) > MaxLen && err == nil {
 			t.Fatal("too long, but taken")
 		}
 	})
