@@ -116,7 +116,7 @@ func TestConflicts(t *testing.T) {
 // twiceBus has its page of code at two addresses with the same low bits.
 type twiceBus struct{ textBus }
 
-const twiceAt = textAt + 1<<cacheShift
+const twiceAt = textAt + cacheEntries
 
 func (b *twiceBus) once(a uint64) uint64 {
 	if a&^(pageSize-1) == twiceAt {

@@ -327,15 +327,13 @@ const (
 	faultStore = 2
 )
 
-// directSite returns the site of instruction i of u if generated code may have faulted there because of a page.
-func (e *Engine) directSite(c *x86.CPU, u *unit, i int) *site {
+// directSite returns the number of the site of instruction i of u if generated code may have faulted there because of a page.
+func (e *Engine) directSite(c *x86.CPU, u *unit, i int) (id uint32, ok bool) {
 	if t := c.Host[wordFaultTrap]; t != trapPF && t != trapGP {
-		return nil
+		return 0, false
 	}
-	if s := e.siteOf(u, i); s != nil && s.direct {
-		return s
-	}
-	return nil
+	id, ok = e.siteOf(u, i)
+	return id, ok && e.sites.at(id).direct
 }
 
 // faultCost is how many instructions must have been executed for each fault, but for the first freeFaults, or else all accesses are checked

@@ -106,9 +106,9 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 			return x86.ExitNone, true
 		default:
 			u, i := e.placeOf(c)
-			if s := e.directSite(c, u, i); s != nil {
-				e.missed(c, s)
-				next, c.Host[wordWant] = s.cold, 0
+			if id, ok := e.directSite(c, u, i); ok {
+				e.missed(c, e.sites.at(id))
+				next, c.Host[wordWant] = e.leavesBy(id), 0
 				continue
 			}
 			return e.faulted(c, u, i, retired)
@@ -151,10 +151,10 @@ func (e *Engine) placeOf(c *x86.CPU) (*unit, int) {
 func (e *Engine) faulted(c *x86.CPU, u *unit, i int, retired uint64) (x86.Exit, bool) {
 	c.Retired = retired + uint64(i)
 	c.RIP = u.pc + uint64(u.at[i])
-	if s := e.siteOf(u, i); s != nil {
-		e.flagsAtFault(c, s)
+	if id, ok := e.siteOf(u, i); ok {
+		e.flagsAtFault(c, e.sites.at(id))
 		c.Host[wordWant] = 0
-		e.enter(c, s.cold)
+		e.enter(c, e.leavesBy(id))
 	}
 	flagsOut(c)
 	if e.traps && e.t.rows[u.insts[i].Row].raises && c.MXCSR&^(c.MXCSR>>mxcsrMaskShift)&mxcsrFlags != 0 {
@@ -173,14 +173,14 @@ func (e *Engine) faulted(c *x86.CPU, u *unit, i int, retired uint64) (x86.Exit, 
 	return x86.ExitNone, true
 }
 
-// siteOf returns the site of instruction i of u, or nil.
-func (e *Engine) siteOf(u *unit, i int) *site {
+// siteOf returns the number of the site of instruction i of u, if it has one.
+func (e *Engine) siteOf(u *unit, i int) (id uint32, ok bool) {
 	for id := u.sites[0]; id < u.sites[1]; id++ {
-		if s := e.sites.at(id); s.index == i {
-			return s
+		if e.sites.at(id).index == i {
+			return id, true
 		}
 	}
-	return nil
+	return 0, false
 }
 
 // has reports whether offset at is in u's code.

@@ -9,12 +9,12 @@ import "vplay/replay/x86"
 // host's of their units.
 
 // The jump cache: an entry is two words. The entry of an address is that of its low bits. An entry that another one takes its
-// place of goes to that of the next bits among secondEntries others, where code looks before it leaves: else two targets of a loop
+// place of goes to that of other bits among secondEntries others, where code looks before it leaves: else two targets of a loop
 // with the same low bits would take turns to make it leave.
 const (
 	cacheEntries  = 1 << 16
-	cacheShift    = 16 // the bits that are not looked at
-	secondEntries = 1 << 12
+	secondEntries = 1 << 14
+	secondShift   = 8 // the bits of an address that do not count there
 	secondAt      = 16 * cacheEntries
 	jumpTables    = 16 * (cacheEntries + secondEntries)
 )
@@ -173,7 +173,7 @@ func (t *translator) findSecond(s *coldSite) {
 		return
 	}
 	t.patch(s.find, t.n)
-	t.rotated(cacheShift - 4)
+	t.rotated(secondShift - 4)
 	t.bytes(0x25) // and eax, imm32
 	t.imm32(16 * (secondEntries - 1))
 	t.mem(opAdd, scratch, t.word(wordCache))

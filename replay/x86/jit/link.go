@@ -100,7 +100,7 @@ func (e *Engine) remember(u *unit) {
 }
 
 // secondOf returns which of the second entries of the jump cache an address has.
-func secondOf(pc uint64) int { return int(pc >> cacheShift & (secondEntries - 1)) }
+func secondOf(pc uint64) int { return int(pc >> secondShift & (secondEntries - 1)) }
 
 // noTarget is what entry i has that has no address: one that no lookup comes there with.
 func noTarget(i int) uint64 { return uint64(i ^ 1) }
@@ -153,5 +153,5 @@ func (e *Engine) clearCache(pc uint64) {
 	b := e.pool.rw[e.chunk:]
 	i, j := int(pc&(cacheEntries-1)), secondOf(pc)
 	putCache(b, i, noTarget(i), 0)
-	putCache(b[secondAt:], j, noTarget(j)<<cacheShift, 0)
+	putCache(b[secondAt:], j, noTarget(j)<<secondShift, 0)
 }

@@ -20,7 +20,7 @@ const (
 	chunkSize = 32 << 20
 	// hotSize is how much of it is for tables and for code that is executed again and again, and the rest for
 	// the ways out.
-	hotSize = 18 << 20
+	hotSize = 24 << 20
 	// tableSize is how much of that is for tables: the jump cache, and the bytes of seen.go.
 	tableSize = jumpTables + maxUnits
 	// stubSize is for the code that all engines share, at the beginning.

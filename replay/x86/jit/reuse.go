@@ -84,7 +84,7 @@ func (e *Engine) leave() {
 		}
 	}
 	e.entries.clear()
-	e.sieve, e.Faults, e.idle, e.stale = nil, nil, true, e.stale[:0]
+	e.sieve, e.conditions, e.Faults, e.idle, e.stale = nil, nil, nil, true, e.stale[:0]
 	e.clearSeen()
 	e.refused, e.retries, e.retried = nil, false, 0
 	clear(e.refusals)

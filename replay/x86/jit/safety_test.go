@@ -344,6 +344,7 @@ func translationsAreSafe(t *testing.T, direct, noGS bool) {
 			}
 		}
 	}
+	longest := 0
 	for i := range n {
 		e.drop()
 		clear(e.checked)
@@ -379,12 +380,22 @@ func translationsAreSafe(t *testing.T, direct, noGS bool) {
 		if err == nil {
 			err = unsafeIn(e.windows, direct && !noGS, seenAt, e.pool.rw, e.chunk+hotSize, e.t.away.n)
 		}
+		for id := u.sites[0]; id < u.sites[1] && err == nil; id++ {
+			if x := e.sites.at(id); x.late {
+				end := e.makeLate(x, id)
+				longest = max(longest, end-x.cold)
+				err = unsafeIn(e.windows, direct && !noGS, seenAt, e.pool.rw, x.cold, end)
+			}
+		}
 		if err != nil {
 			t.Fatalf("%v\nof the unit at %#x of % x", err, pc, bus.text[pc-textAt:u.end-textAt])
 		}
 	}
 	if e.Stats.Units < uint64(n)/4 {
 		t.Errorf("only %d units of %d tries", e.Stats.Units, n)
+	}
+	if direct && (longest == 0 || longest > lateSize/2) {
+		t.Errorf("ways out that are made late have up to %d bytes of %d", longest, lateSize)
 	}
 	t.Logf("%+v", e.Stats)
 }

@@ -89,7 +89,7 @@ func (e *Engine) drop() {
 	e.clearSeen()
 	e.all, e.placed, e.refused = nil, nil, nil
 	e.t.assembler = assembler{buf: e.pool.rw[:e.chunk+hotSize], n: e.chunk + tableSize}
-	e.t.away = assembler{buf: e.pool.rw[:e.chunk+chunkSize], n: e.chunk + hotSize}
+	e.t.away = assembler{buf: e.pool.rw[:e.chunk+chunkSize-lateSize], n: e.chunk + hotSize}
 	e.t.cool = false
 	clear(e.pool.rw[e.chunk : e.chunk+jumpTables])
 	e.clearCache(0)

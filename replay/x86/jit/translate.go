@@ -292,22 +292,12 @@ func (t *translator) cold() {
 		for _, j := range s.jumps[:s.n] {
 			t.patch(j, t.n)
 		}
-		x := t.e.sites.at(s.id)
-		x.cold = t.n
-		if !x.native {
-			t.leaveFlags(s.flags)
+		w := wayOut{flags: s.flags, resume: int32(s.resume), native: s.native, slot: -1}
+		if s.within != noBase {
+			w.slot = t.bases[s.within].slot
 		}
-		t.exit(exitSite, s.id)
-		x.after = s.resume
-		if s.resume != 0 && (s.native || s.within != noBase) {
-			x.after = t.n
-			if s.within != noBase {
-				t.mem(opMov, address, t.word(wordAnchor+int(t.bases[s.within].slot)))
-			}
-			if s.native {
-				t.loadFlags()
-			}
-			t.jmpTo(s.resume)
+		if x := t.e.sites.at(s.id); !t.later(s, x, &w) {
+			t.makeWayOut(x, s.id, &w)
 		}
 	}
 	for i := range t.singles {

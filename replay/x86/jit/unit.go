@@ -74,6 +74,8 @@ type site struct {
 	index int
 	after int // where to go on behind the instruction; 0: nowhere
 	cold  int // the way out, which saves the flags
+	way   wayOut
+	late  bool // that is made when it is needed (late.go)
 
 	anchors []anchor // in use behind the instruction
 
