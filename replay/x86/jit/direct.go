@@ -12,6 +12,7 @@ import "vplay/replay/x86"
 //	guessed  mov r15, added; rorx rax, base, 40; cmp al, part; jne other; the instruction with [r15+base+disp]
 //	address  lea r15, ea; rorx rax, r15, 40; movzx eax, al; mov rax, [rsp+8*rax+table]; lea r15, [r15+rax]; the instruction with [r15]
 //	guessed  lea r15, ea; rorx rax, r15, 40; cmp al, part; mov rax, added; jne other; lea r15, [r15+rax]; the instruction with [r15]
+//	indexed  lea rax, ea; mov r15, added; rorx rax, rax, 40; cmp al, part; jne other; lea r15, [r15+base]; the instruction with [r15+index*scale+disp]
 //	other    movzx eax, al; mov r15 or rax, [rsp+8*rax+table]; and back
 //
 // What is in r15 is good for other accesses from the same base, while that keeps its value or is a stack pointer that moves by known distances: it
@@ -164,6 +165,9 @@ func (t *translator) directOperand() {
 		g = t.guessOf(0)
 	}
 	t.directSite()
+	if g.ok && t.directIndexed(g) {
+		return
+	}
 	t.effective(address)
 	switch in.Seg {
 	case x86.FS:
@@ -175,6 +179,30 @@ func (t *translator) directOperand() {
 	}
 	t.inWindow(g)
 	t.place = at(address, 0)
+}
+
+// directIndexed makes place the memory operand, if it has an index. The part of its address is looked at beside the access: who waits for the index
+// waits for nothing else. Its host's address is made of the same summands, so it is in the window, or faults, as any other.
+func (t *translator) directIndexed(g guess) bool {
+	in := t.in
+	if in.Index == x86.NoReg || hostOf[in.Index] == none || in.Seg == x86.FS || in.Seg == x86.GS {
+		return false
+	}
+	t.effective(scratch)
+	t.overwrites(address)
+	t.load64(address, t.e.windows.table[g.part])
+	t.part(scratch)
+	t.bytes(0x3c, g.part) // cmp al, part
+	t.lookups = append(t.lookups, coldLookup{jump: t.jcc(ifNotEqual), back: t.n, to: address})
+	switch {
+	case in.Base == x86.NoReg:
+	case hostOf[in.Base] != none:
+		t.mem(opLea, address, memory{base: address, index: hostOf[in.Base]})
+	default:
+		t.mem(opAdd, address, t.guest(in.Base))
+	}
+	t.place = memory{base: address, index: hostOf[in.Index], scale: in.Scale, disp: int32(in.Disp)}
+	return true
 }
 
 // isAbsolute reports whether the memory operand is at an address that is known.

@@ -134,6 +134,76 @@ func (s *stackMoves) step(in *x86.Inst, mnemonic string, written uint16) bool {
 	return ok
 }
 
+// indexedAddress is what is known of an address with an index, of which the part is looked at in rax while r15 becomes the host's address of all but
+// the index.
+type indexedAddress struct {
+	base         string // what the address is made of; "" for no base
+	index, scale uint8
+	disp         int64
+	look         indexedLook
+	part         uint8
+	hasAdded     bool // r15 has what is added in that part,
+	hasBase      bool // and the base
+}
+
+type indexedLook uint8
+
+const (
+	notIndexed    indexedLook = iota
+	inRAX                     // rax is the address
+	partInAL                  // al is its part
+	comparedPart              // that was compared with part
+	isInPart                  // and is that
+)
+
+// allows reports whether in accesses this address in its window.
+func (x *indexedAddress) allows(in *x86.Inst) bool {
+	return x.look == isInPart && x.hasAdded && (x.hasBase || x.base == "") && in.Base == r15 && in.Index == x.index && in.Scale == x.scale && in.Disp == x.disp
+}
+
+// step follows in, which writes registers written. constant is the number that r15 has, source what it was loaded from.
+func (x *indexedAddress) step(w *windows, in *x86.Inst, mnemonic string, written uint16, constant uint64, source string) {
+	isMem := in.Flags&x86.InstMem != 0
+	name := fmt.Sprintf("r%d", in.Base)
+	switch {
+	case in.Base == x86.NoReg:
+		name = ""
+	case in.Base == r15:
+		name = source
+	}
+	if mnemonic == "LEA" && in.Reg == rax && in.Size == 8 && in.Index != x86.NoReg && in.Index != rax && in.Index != r15 && name != "?" {
+		*x = indexedAddress{base: name, index: in.Index, scale: in.Scale, disp: in.Disp, look: inRAX}
+		return
+	}
+	isFirst, base := x.hasAdded && !x.hasBase, x.base
+	switch {
+	case x.look == inRAX && mnemonic == "RORX" && in.Reg == rax && in.RM == rax && !isMem && in.Size == 8 && in.Imm&63 == windowShift:
+		x.look = partInAL
+		return
+	case x.look == partInAL && mnemonic == "CMP" && in.Size == 1 && in.Opc == 0x3c:
+		x.look, x.part = comparedPart, uint8(in.Imm)
+		return
+	case x.look == comparedPart && isJcc(in) && in.Opc&15 == ifNotEqual:
+		x.look, x.hasAdded = isInPart, constant != 0 && constant == w.table[x.part]
+		return
+	case isFirst && mnemonic == "LEA" && in.Reg == r15 && in.Base == r15 && in.Size == 8 && in.Scale == 0 && in.Disp == 0 && fmt.Sprintf("r%d", in.Index) == base,
+		isFirst && mnemonic == "ADD" && in.Reg == r15 && in.Size == 8 && isMem && in.Base == x86.RSP && in.Index == x86.NoReg && fmt.Sprintf("[%d+%d]", in.Base, in.Disp) == base:
+		x.hasBase = true
+		return
+	}
+	isStore := isMem && written == 0 && in.Effects().Write.Parts&x86.PartMemory != 0
+	switch {
+	case written>>x.index&1 != 0, written>>rax&1 != 0 && x.look != isInPart, written>>r15&1 != 0 && x.look == isInPart,
+		in.Effects().Write.Flags != 0 && x.look == comparedPart, isStore && in.Base == x86.RSP && !x.hasBase:
+		*x = indexedAddress{}
+	}
+	for r := range uint8(16) {
+		if written>>r&1 != 0 && x.base == fmt.Sprintf("r%d", r) && !x.hasBase {
+			*x = indexedAddress{}
+		}
+	}
+}
+
 // unsafeIn returns what in the code of a unit, where the bytes of units are at offset seenAt, could touch memory that is not the guest's, or
 // a state of the host that must not change; nil when there is nothing. The rules are those of
 // RATIONALE.md: memory is the CPU's, by rsp, or it is [r15] behind the check, in a window, or [rax] of the jump
@@ -144,6 +214,7 @@ func unsafeIn(w *windows, byGS bool, seenAt int, code []byte, from, to int) erro
 	p, constant := pointer{added: none}, uint64(0)
 	l := lookup{of: none}
 	stack := stackMoves{isUsed: byGS, inPart: 1 << r13}
+	indexed := indexedAddress{}
 	var anchors [maxAnchors]pointer
 	for at := from; at < to; {
 		in, err := oneInst(code, at)
@@ -181,6 +252,7 @@ func unsafeIn(w *windows, byGS bool, seenAt int, code []byte, from, to int) erro
 		case in.Base == r15 && in.Index == x86.NoReg && in.Disp >= 0 && in.Disp+sizeOfAccess(&in) <= p.reach:
 		case in.Base == r15 && in.Index == x86.NoReg && p.inWindow && isNear:
 		case in.Base == r15 && in.Index == p.added && p.added != none && in.Scale == 0 && isNear:
+		case indexed.allows(&in):
 		case marks(&in, row, seenAt):
 		case in.Base == rax && in.Index == x86.NoReg && (in.Disp == 0 || in.Disp == 8 || in.Disp == secondAt) && found && e.Write.Parts&x86.PartMemory == 0:
 		default:
@@ -199,6 +271,7 @@ func unsafeIn(w *windows, byGS bool, seenAt int, code []byte, from, to int) erro
 				}
 			}
 		}
+		indexed.step(w, &in, row.Mnemonic, e.Write.R, constant, stack.r15)
 		if !stack.step(&in, row.Mnemonic, e.Write.R) {
 			return bad("leads the stack pointer to another part")
 		}
@@ -246,7 +319,9 @@ func unsafeIn(w *windows, byGS bool, seenAt int, code []byte, from, to int) erro
 		}
 		switch {
 		case row.Mnemonic == "RORX" && in.Reg == rax && in.Size == 8 && in.Imm&63 == windowShift:
-			l = lookup{of: in.RM}
+			if l = (lookup{of: in.RM}); in.RM == rax {
+				l.of = none // see indexedAddress
+			}
 		case row.Mnemonic == "MOVZX" && in.Reg == rax && in.RM == rax && in.Size == 4 && in.Flags&x86.InstMem == 0:
 			l.isIndex = true
 		case row.Mnemonic == "CMP" && in.Size == 1 && in.Opc == 0x3c && l.of != none && !l.isAdded:
@@ -424,11 +499,29 @@ func TestUnsafeIsFound(t *testing.T) {
 	rbpBeside := append([]byte{0xc4, 0xe3, 0xfb, 0xf0, 0xc5, windowShift}, beside...)                     // rorx rax, rbp, 40
 	sum := append([]byte{0x4d, 0x89, 0xef, 0x4c, 0x29, 0xcf, 0xc4, 0xc3, 0xfb, 0xf0, 0xc7, windowShift}, beside...)
 	copy(sum[3:], []byte{0x4d, 0x29, 0xcf}) // mov r15, r13; sub r15, r9; rorx rax, r15, 40
+	// lea rax, [rdx+8*rcx+16]; mov r15, 5<<20; rorx rax, rax, 40; cmp al, part; jne; lea r15, [r15+rdx]
+	indexed := func(part byte, more ...byte) []byte {
+		b := append([]byte{0x48, 0x8d, 0x44, 0xca, 0x10, 0x49, 0xbf, 0, 0, 0x50, 0, 0, 0, 0, 0, 0xc4, 0xe3, 0xfb, 0xf0, 0xc0, windowShift, 0x3c, part}, more...)
+		return append(b, 0x0f, 0x85, 0, 0, 0, 0)
+	}
+	based := append(indexed(5), 0x4d, 0x8d, 0x3c, 0x17)
 	for _, x := range []struct {
 		name string
 		code []byte
 		ok   bool
 	}{
+		{"mov rbx, [r15+8*rcx+16] that was looked at", append(bytes.Clone(based), 0x49, 0x8b, 0x5c, 0xcf, 0x10), true},
+		{"and again", append(bytes.Clone(based), 0x49, 0x8b, 0x5c, 0xcf, 0x10, 0x49, 0x8b, 0x5c, 0xcf, 0x10), true},
+		{"mov rcx, [r15+8*rcx+16], and again", append(bytes.Clone(based), 0x49, 0x8b, 0x4c, 0xcf, 0x10, 0x49, 0x8b, 0x5c, 0xcf, 0x10), false},
+		{"mov rbx, [r15+8*rcx+24] where 16 was looked at", append(bytes.Clone(based), 0x49, 0x8b, 0x5c, 0xcf, 0x18), false},
+		{"mov rbx, [r15+4*rcx+16] where 8 was looked at", append(bytes.Clone(based), 0x49, 0x8b, 0x5c, 0x8f, 0x10), false},
+		{"mov rbx, [r15+8*rbp+16] where rcx was looked at", append(bytes.Clone(based), 0x49, 0x8b, 0x5c, 0xef, 0x10), false},
+		{"mov rbx, [r15+8*rcx+16] of another part", append(append(indexed(6), 0x4d, 0x8d, 0x3c, 0x17), 0x49, 0x8b, 0x5c, 0xcf, 0x10), false},
+		{"mov rbx, [r15+8*rcx+16] behind inc ecx", append(bytes.Clone(based), 0xff, 0xc1, 0x49, 0x8b, 0x5c, 0xcf, 0x10), false},
+		{"mov rbx, [r15+8*rcx+16] behind inc edx", append(append(indexed(5), 0xff, 0xc2, 0x4d, 0x8d, 0x3c, 0x17), 0x49, 0x8b, 0x5c, 0xcf, 0x10), false},
+		{"mov rbx, [r15+8*rcx+16] without its base", append(indexed(5), 0x49, 0x8b, 0x5c, 0xcf, 0x10), false},
+		{"mov rbx, [r15+8*rcx+16] with another base", append(append(indexed(5), 0x4d, 0x8d, 0x3c, 0x1f), 0x49, 0x8b, 0x5c, 0xcf, 0x10), false},
+		{"mov rbx, [r15+8*rcx+16] behind another comparison", append(append(indexed(5, 0x39, 0xd2), 0x4d, 0x8d, 0x3c, 0x17), 0x49, 0x8b, 0x5c, 0xcf, 0x10), false},
 		{"mov rcx, [r15] behind the check", append(bytes.Clone(check), 0x49, 0x8b, 0x0f), true},
 		{"mov rcx, [rsp+8]", []byte{0x48, 0x8b, 0x4c, 0x24, 0x08}, true},
 		{"mov rcx, [r15]", []byte{0x49, 0x8b, 0x0f}, false},
