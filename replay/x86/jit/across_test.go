@@ -79,7 +79,7 @@ func TestAcrossPages(t *testing.T) {
 		if n := e.Stats.Units - units; n != made {
 			t.Errorf("%s: %d units were made, want %d", what, n, made)
 		}
-		if u := e.units[moreAt-2]; u == nil || u.next == nil || len(u.insts) != 1 {
+		if u := e.entries.unit(moreAt - 2); u == nil || u.next == nil || len(u.insts) != 1 {
 			t.Errorf("%s: no unit has the instruction alone", what)
 		}
 		if err := linksAreKnown(e); err != nil {
@@ -122,19 +122,33 @@ func TestAcrossPages(t *testing.T) {
 	e.Close()
 }
 
-// TestTable: a table has every address that was added, also those that share a place, until there are too many.
+// TestTable: a table has every key that was added, also those that share a place, until there are too many. Then the units are left.
 func TestTable(t *testing.T) {
 	var b table
 	const most = maxEntries / 2
+	one := &unit{}
 	for i := range uint64(most) {
-		b.at(i << 20).refused = i%3 == 0
+		x := b.at(i << 20)
+		if x.refused = i%3 == 0 && i%4 != 1; i%4 == 1 {
+			x.unit = one
+		}
 	}
-	for i := range uint64(most) {
-		if x := b.at(i << 20); x.pc != i<<20 || x.refused != (i%3 == 0) {
+	check := func(i uint64, refused bool) {
+		t.Helper()
+		if x := b.at(i << 20); x.key != i<<20 || x.refused != refused || (x.unit != nil) != (i%4 == 1) || b.unit(i<<20) != x.unit {
 			t.Fatalf("entry %d: %+v", i, *x)
 		}
 	}
-	if x := b.at(1); x.refused || b.n != 1 || x.pc != 1 || len(b.entries) != minEntries {
+	for i := range uint64(most) {
+		check(i, i%3 == 0 && i%4 != 1)
+	}
+	if b.unit(1) != nil || b.n != most {
+		t.Error("there is a unit where none was, or to look for one has made an entry")
+	}
+	if x := b.at(1); x.refused || b.n != most/4+1 || x.key != 1 || len(b.entries) != maxEntries {
 		t.Errorf("%d of %d entries are left of too many", b.n, len(b.entries))
+	}
+	for i := range uint64(100) {
+		check(i, false)
 	}
 }

@@ -155,13 +155,13 @@ func TestSecondEntries(t *testing.T) {
 		t.Errorf("%d exits to handlers before, %d since", before, n)
 	}
 	for _, at := range []uint64{textAt, twiceAt} {
-		e.forget(e.units[at])
+		e.forget(e.entries.unit(at))
 		run(1001)
 	}
 	for i := range cacheEntries + secondEntries {
 		pc := binary.LittleEndian.Uint64(e.pool.rw[e.chunk+16*i:])
 		at := binary.LittleEndian.Uint64(e.pool.rw[e.chunk+16*i+8:])
-		if u := e.units[pc]; at != 0 && (u == nil || at != uint64(e.pool.address(u.head))) {
+		if u := e.entries.unit(pc); at != 0 && (u == nil || at != uint64(e.pool.address(u.head))) {
 			t.Errorf("entry %d leads from %#x to what is not there", i, pc)
 		}
 	}

@@ -482,7 +482,7 @@ func (e *Engine) forgetRefused() {
 	}
 	u := s.unit
 	e.checked[u.pc+uint64(u.at[s.index])] = true
-	if v := e.units[u.pc]; v != nil { // u may be a version
+	if v := e.entries.unit(u.pc); v != nil { // u may be a version
 		e.forget(v)
 	}
 	if !u.dead {

@@ -41,7 +41,6 @@ type Engine struct {
 	t          translator
 
 	all     []*unit // since code was last dropped, by unit.id
-	units   map[uint64]*unit
 	pages   map[uint64]*page
 	entries table
 	sites   list[site]
@@ -223,7 +222,7 @@ func (e *Engine) Breakpoint(c *x86.CPU, pc uint64) {
 		return
 	}
 	e.forgetAt(pc)
-	*e.entries.at(pc) = entry{pc: pc, used: true}
+	*e.entries.at(pc) = entry{key: pc, used: true}
 }
 
 // Reset implements x86.Engine.
@@ -242,17 +241,12 @@ func (e *Engine) Reset(c *x86.CPU) {
 
 // countBlocks has the interpreter count how often it executes a block.
 func (e *Engine) countBlocks() {
-	e.t.c.CountBlocks(e.Threshold, func(pc uint64) bool { return e.units[pc] != nil })
+	e.t.c.CountBlocks(e.Threshold, func(pc uint64) bool { return e.entries.unit(pc) != nil })
 }
 
 // unitAt returns the unit at RIP, or nil.
 func (e *Engine) unitAt(c *x86.CPU) *unit {
-	pc := c.RIP
-	x := e.entries.at(pc)
-	if x.unit == nil && !x.refused || x.unit != nil && x.unit.dead {
-		x.unit = e.units[pc]
-	}
-	return x.unit
+	return e.entries.unit(c.RIP)
 }
 
 // executePart has the handlers execute the instructions of u from number i on, for not all of which there is room before limit, or
@@ -274,9 +268,7 @@ func (e *Engine) heated(c *x86.CPU) {
 	if e.unitAt(c) != nil {
 		return
 	}
-	if u := e.make(c, c.RIP, 0); u != nil {
-		e.entries.at(c.RIP).unit = u // all may have been dropped: no entry from before
-	} else if e.entries.at(c.RIP).refused {
+	if u := e.make(c, c.RIP, 0); u == nil && e.entries.at(c.RIP).refused {
 		c.NeverHot()
 	}
 }
@@ -308,7 +300,7 @@ func (e *Engine) make(c *x86.CPU, key, until uint64) *unit {
 	}
 	e.count()
 	e.all = append(e.all, u)
-	e.units[key] = u
+	*e.entries.at(key) = entry{key: key, unit: u, used: true}
 	e.own(p, u)
 	if u.next != nil {
 		e.own(u.next, u)

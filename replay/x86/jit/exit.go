@@ -85,7 +85,7 @@ func (e *Engine) execute(c *x86.CPU, u *unit, limit uint64) (x x86.Exit, goesOn 
 					flagsOut(c)
 					return e.executePart(c, x.unit, x.index, limit)
 				}
-			} else if u = e.units[c.RIP]; u == nil || int64(c.Host[wordBudget]) < 0 || c.Interrupting() { // to link may be to translate
+			} else if u = e.entries.unit(c.RIP); u == nil || int64(c.Host[wordBudget]) < 0 || c.Interrupting() { // to link may be to translate
 				flagsOut(c)
 				return x86.ExitNone, true
 			}
@@ -125,7 +125,7 @@ func (e *Engine) enter(c *x86.CPU, at int) {
 
 // arrived is called behind an indirect branch that the jump cache did not know.
 func (e *Engine) arrived(c *x86.CPU) {
-	if u := e.units[c.RIP]; u != nil {
+	if u := e.entries.unit(c.RIP); u != nil {
 		e.remember(u)
 	}
 }
@@ -166,10 +166,10 @@ func (e *Engine) faulted(c *x86.CPU, u *unit, i int, retired uint64) (x86.Exit, 
 	e.leaveIn(c, u, i, retired)
 	e.Faults = append(e.Faults, Fault{PC: c.RIP, Bytes: e.bytesAt(c)})
 	e.forget(u)
-	if u := e.units[u.pc]; u != nil { // that one was a version
+	if u := e.entries.unit(u.pc); u != nil { // that one was a version
 		e.forget(u)
 	}
-	*e.entries.at(u.key) = entry{pc: u.key, used: true, refused: true}
+	*e.entries.at(u.key) = entry{key: u.key, used: true, refused: true}
 	return x86.ExitNone, true
 }
 

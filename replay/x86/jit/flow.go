@@ -74,7 +74,7 @@ func (t *translator) wanted(target uint64) bool {
 	if target <= t.u.pc {
 		return false
 	}
-	u := t.e.units[target]
+	u := t.e.entries.unit(target)
 	return u == nil || u.sees && !u.needs
 }
 

@@ -117,7 +117,7 @@ func TestFullMemory(t *testing.T) {
 			part = &e.t.away // that of the ways out
 		}
 		part.n = len(part.buf) - int(i/2) // so much is left
-		if u := e.units[textAt]; u != nil {
+		if u := e.entries.unit(textAt); u != nil {
 			e.forget(u)
 		}
 		if exit := c.Run(c.Retired + 200); exit != x86.ExitLimit || c.R[x86.RAX] != 100*(i+1) {

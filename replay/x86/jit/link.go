@@ -108,8 +108,8 @@ func noTarget(i int) uint64 { return uint64(i ^ 1) }
 // forget takes u out: nothing leads there any more.
 func (e *Engine) forget(u *unit) {
 	u.dead = true
-	if e.units[u.key] == u {
-		delete(e.units, u.key)
+	if x := e.entries.at(u.key); x.unit == u {
+		x.unit = nil
 		delete(u.page.units, u.key)
 		if u.next != nil {
 			delete(u.next.units, u.key)

@@ -234,7 +234,7 @@ const singleAfter = 8
 func (e *Engine) single(c *x86.CPU, id uint32) *unit {
 	x := e.edges.at(id)
 	unit, entry, key := x.unit, x.entry, x.target^singleKey
-	u := e.units[key]
+	u := e.entries.unit(key)
 	if x.failed++; u == nil && (x.failed >= singleAfter || e.All) && !unit.dead && !e.entries.at(key).refused {
 		u = e.make(c, key, unit.end)
 	}

@@ -83,7 +83,7 @@ func (e *Engine) leave() {
 			e.forget(u)
 		}
 	}
-	e.entries.clear()
+	e.entries.keepUnits()
 	e.sieve, e.conditions, e.Faults, e.idle, e.stale = nil, nil, nil, true, e.stale[:0]
 	e.clearSeen()
 	e.refused, e.retries, e.retried = nil, false, 0

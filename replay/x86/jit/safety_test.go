@@ -149,11 +149,11 @@ type indexedAddress struct {
 type indexedLook uint8
 
 const (
-	notIndexed    indexedLook = iota
-	inRAX                     // rax is the address
-	partInAL                  // al is its part
-	comparedPart              // that was compared with part
-	isInPart                  // and is that
+	notIndexed   indexedLook = iota
+	inRAX                    // rax is the address
+	partInAL                 // al is its part
+	comparedPart             // that was compared with part
+	isInPart                 // and is that
 )
 
 // allows reports whether in accesses this address in its window.

@@ -30,14 +30,14 @@ func TestShortRuns(t *testing.T) {
 		t.Errorf("short runs have translated %d units", e.Stats.Units)
 	}
 	run(e.MinRun)
-	unit := e.units[textAt]
+	unit := e.entries.unit(textAt)
 	if unit == nil {
 		t.Fatal("a run that is long enough has translated nothing")
 	}
 	for n := uint64(1); n < 3*e.MinRun; n += 7 {
 		run(n)
 	}
-	if e.units[textAt] != unit || unit.dead {
+	if e.entries.unit(textAt) != unit || unit.dead {
 		t.Error("what was translated is gone behind short runs")
 	}
 }

@@ -82,7 +82,7 @@ func (e *Engine) free() {
 // drop forgets all code.
 func (e *Engine) drop() {
 	e.dropTrace()
-	e.units, e.pages = map[uint64]*unit{}, map[uint64]*page{}
+	e.pages = map[uint64]*page{}
 	e.entries.clear()
 	e.sites.clear()
 	e.edges.clear()

@@ -34,7 +34,7 @@ var errNotAcross = errors.New("no instruction on two pages")
 // unit is a translated stretch of code.
 type unit struct {
 	id       int    // place in Engine.all
-	key      uint64 // place in Engine.units: pc, or another address for one that checks each access
+	key      uint64 // place in Engine.entries: pc, or another address for one that checks each access
 	pc, end  uint64 // guest addresses
 	insts    []x86.Inst
 	at       []uint16 // where each begins, from pc
