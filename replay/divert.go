@@ -105,13 +105,9 @@ func (s *Session) divert(space *mem.Space, pid int32, at *Thread, all []Thread, 
 	snap.Release()
 	d.CPU = x86.New(bus{d.Mem}, s.cpu)
 	d.leave(at, all, from, past)
-	d.Mem.OnFlush = func(a uint64, all bool) {
+	d.Mem.OnFlush = func(start, end uint64) {
 		for _, c := range d.processors() {
-			if all {
-				c.FlushTLB()
-			} else {
-				c.FlushTLBPage(a)
-			}
+			c.FlushTLBRange(start, end)
 		}
 	}
 	d.Mem.OnHit = func(h mem.Hit) {

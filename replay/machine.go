@@ -139,13 +139,7 @@ func (m *Machine) attach(space *mem.Space, maker EngineMaker) {
 		}
 	}
 	m.CPU.AskInUse = true
-	space.OnFlush = func(a uint64, all bool) {
-		if all {
-			m.CPU.FlushTLB()
-		} else {
-			m.CPU.FlushTLBPage(a)
-		}
-	}
+	space.OnFlush = m.CPU.FlushTLBRange
 	space.OnFull = m.CPU.Interrupt
 	space.OnHit = func(h mem.Hit) {
 		if h.Access == mem.Store && !h.Changed && h.Watch.Kind&mem.WatchRead == 0 && !m.everyStore {

@@ -10,7 +10,7 @@ func TestBusError(t *testing.T) {
 	s.Map(Region{Start: 0x20000, End: 0x22000, Prot: ProtRead | ProtWrite, Shared: true, Fresh: true, Object: 5, Zero: true})
 	s.Map(Region{Start: 0x30000, End: 0x32000, Prot: ProtRead | ProtWrite, Shared: true, Fresh: true, Object: 5, Zero: true})
 	var flushed []uint64
-	s.OnFlush = func(a uint64, all bool) { flushed = append(flushed, a) }
+	s.OnFlush = func(a, _ uint64) { flushed = append(flushed, a) }
 	fails := func(s *Space, a uint64, n int, at uint64) {
 		t.Helper()
 		want := Fault{}

@@ -1,6 +1,7 @@
 package mem
 
 import (
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -21,12 +22,8 @@ type mappedPage struct {
 
 func newDirect(s *Space) *direct {
 	d := &direct{s: s, mapped: map[uint64]mappedPage{}}
-	s.OnFlush = func(a uint64, all bool) {
-		if all {
-			clear(d.mapped)
-		} else {
-			delete(d.mapped, a&^(PageSize-1))
-		}
+	s.OnFlush = func(start, end uint64) {
+		maps.DeleteFunc(d.mapped, func(a uint64, _ mappedPage) bool { return a+PageSize > start && a < end })
 	}
 	return d
 }

@@ -190,7 +190,7 @@ func (m *Marks) forget(base uint64) {
 	}
 	s.flushSlowTLB()
 	if s.OnFlush != nil {
-		s.OnFlush(base, false)
+		s.OnFlush(base, base+PageSize)
 	}
 }
 

@@ -341,10 +341,8 @@ func TestHashOpen(t *testing.T) {
 		const lo, pages = 0x100000, 8
 		s.Map(Region{Start: lo, End: lo + pages*PageSize, Prot: ProtRead | ProtWrite | ProtExec, Fresh: true})
 		direct := map[uint64]*Page{}
-		s.OnFlush = func(a uint64, all bool) {
-			if delete(direct, a); all {
-				clear(direct)
-			}
+		s.OnFlush = func(start, end uint64) {
+			maps.DeleteFunc(direct, func(a uint64, _ *Page) bool { return a >= start && a < end })
 		}
 		s.Hash(f, 0)
 		s.closed = closed

@@ -94,7 +94,7 @@ func (s *Space) Sum() uint64 {
 		for a := range s.open {
 			s.closeHashed(a)
 			if s.OnFlush != nil {
-				s.OnFlush(a, false)
+				s.OnFlush(a, a+PageSize)
 			}
 		}
 	}

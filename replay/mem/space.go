@@ -66,9 +66,9 @@ type Space struct {
 	busError  uint64          // the page that SetBusError named
 	hasShared map[uint32]bool // objects that were mapped shared at some time; see mayShare
 
-	// OnFlush is called when pointers handed out by Translate are no longer
-	// good; all says whether it is for every page or the one at a.
-	OnFlush func(a uint64, all bool)
+	// OnFlush is called when pointers handed out by Translate for the pages of [start, end) are no longer
+	// good. For all pages it is [0, FlushAll).
+	OnFlush func(start, end uint64)
 	// OnFull is called when the pool has more pages in use than its limit.
 	OnFull func()
 	// PartialAccesses counts the accesses to pages with unknown bytes: each is slow. Who makes some directly
@@ -116,7 +116,7 @@ func (s *Space) Close() {
 func (s *Space) flush() {
 	s.flushOwn()
 	if s.OnFlush != nil {
-		s.OnFlush(0, true)
+		s.OnFlush(0, FlushAll)
 	}
 }
 
@@ -129,20 +129,18 @@ func (s *Space) flushOwn() {
 	s.flushSlowTLB()
 }
 
-// maxFlushed is how many pages are flushed one by one: to find all others again costs more.
-const maxFlushed = 1 << 10
+// FlushAll is the end of all memory, for OnFlush.
+const FlushAll = 1<<64 - 1
 
 // flushRange is flush for the pages in [start, end), after a change of the map there: at other addresses the same pages stay.
 func (s *Space) flushRange(start, end uint64) {
-	if end-start > maxFlushed*PageSize || len(s.open) > 0 {
+	if len(s.open) > 0 {
 		s.flush()
 		return
 	}
 	s.flushOwn()
 	if s.OnFlush != nil {
-		for a := start; a < end; a += PageSize {
-			s.OnFlush(a, false)
-		}
+		s.OnFlush(start, end)
 	}
 }
 
@@ -329,9 +327,9 @@ func (s *Space) flushKey(r *Region, a, key uint64) {
 	switch {
 	case s.OnFlush == nil:
 	case r.Shared:
-		s.eachAlias(r, key, func(alias uint64) { s.OnFlush(alias, false) })
+		s.eachAlias(r, key, func(alias uint64) { s.OnFlush(alias, alias+PageSize) })
 	default:
-		s.OnFlush(a, false)
+		s.OnFlush(a, a+PageSize)
 	}
 }
 

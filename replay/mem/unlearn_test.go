@@ -107,7 +107,7 @@ func TestPartialPage(t *testing.T) {
 	t.Parallel()
 	s, a := onePage(t)
 	flushed := 0
-	s.OnFlush = func(uint64, bool) { flushed++ }
+	s.OnFlush = func(_, _ uint64) { flushed++ }
 	told := func(k Access) bool {
 		page, mask, unknown := s.PartialPage(a, k)
 		if page != nil && !unknown {

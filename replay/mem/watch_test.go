@@ -177,7 +177,7 @@ func TestPartialPageOfWatches(t *testing.T) {
 		}
 	}
 	flushed := false
-	s.OnFlush = func(uint64, bool) { flushed = true }
+	s.OnFlush = func(_, _ uint64) { flushed = true }
 	s.SetWatches(nil)
 	if page, _, _ := s.PartialPage(a, Store); page != nil || !flushed || hits != 1 {
 		t.Errorf("without watches: told %t, flushed %t; %d hits, want 1", page != nil, flushed, hits)

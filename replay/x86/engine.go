@@ -37,6 +37,12 @@ type Engine interface {
 	Reset(c *CPU)
 }
 
+// RangeInvalidator is an Engine that keeps more than code of pages.
+type RangeInvalidator interface {
+	// InvalidateRange is Invalidate for all pages of [start, end).
+	InvalidateRange(c *CPU, start, end uint64)
+}
+
 // AllPages stands for all pages in Engine.Invalidate.
 const AllPages = 1 // no page begins there
 

@@ -91,6 +91,12 @@ func TestEngineIsTold(t *testing.T) {
 	if e.pages[testText] != 1 || e.pages[AllPages] != 1 || len(e.pages) != 2 {
 		t.Errorf("invalidated: %v", e.pages)
 	}
+	c.FlushTLBRange(testText, testText+2*pageSize)
+	c.FlushTLBRange(testText, testText+2000*pageSize)
+	c.FlushTLBRange(0, 1<<64-1)
+	if e.pages[testText] != 2 || e.pages[testText+pageSize] != 1 || e.pages[AllPages] != 3 || len(e.pages) != 3 {
+		t.Errorf("invalidated by ranges: %v", e.pages)
+	}
 	c.SetBreakpoints([]uint64{testText + 1})
 	c.SetBreakpoints([]uint64{testText + 1, testText + 2})
 	c.SetBreakpoints([]uint64{testText + 2})

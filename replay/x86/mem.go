@@ -40,13 +40,37 @@ func emptyBase(i uint64) uint64 { return (i ^ 1) << 12 }
 // checked before it is executed again. The owner calls it after it restored a
 // snapshot or changed the memory map.
 func (c *CPU) FlushTLB() {
+	c.emptyTLB()
+	c.engine.Invalidate(c, AllPages)
+}
+
+// manyPages is how many pages are flushed one by one at most: to find all others again costs more.
+const manyPages = 1 << 10
+
+// FlushTLBRange is FlushTLBPage for all pages of [start, end). The end of all memory is 2^64-1.
+func (c *CPU) FlushTLBRange(start, end uint64) {
+	if end-start <= manyPages*pageSize {
+		for a := start; a < end; a += pageSize {
+			c.FlushTLBPage(a)
+		}
+		return
+	}
+	c.emptyTLB()
+	if e, ok := c.engine.(RangeInvalidator); ok && end-start < 1<<63 {
+		e.InvalidateRange(c, start, end)
+	} else {
+		c.engine.Invalidate(c, AllPages)
+	}
+}
+
+// emptyTLB forgets all translations.
+func (c *CPU) emptyTLB() {
 	c.rfills.empty(&c.rtlb)
 	c.wfills.empty(&c.wtlb)
 	c.rslow, c.wslow = slowPages{}, slowPages{}
 	c.rpartialFills.emptyPartial(&c.rpartial)
 	c.wpartialFills.emptyPartial(&c.wpartial)
 	c.log.flush()
-	c.engine.Invalidate(c, AllPages)
 }
 
 // FlushTLBPage forgets the translations of the page that holds a.

@@ -215,6 +215,26 @@ func (e *Engine) Invalidate(c *x86.CPU, page uint64) {
 	}
 }
 
+// InvalidateRange implements x86.RangeInvalidator.
+func (e *Engine) InvalidateRange(c *x86.CPU, start, end uint64) {
+	x86.BlockEngine{}.Invalidate(c, x86.AllPages)
+	if e.chunk == 0 {
+		return
+	}
+	for base, p := range e.pages {
+		if base >= start && base < end {
+			e.clearSeenOf(p)
+			e.stale.add(base)
+		}
+	}
+	e.windows.dropRange(start, end)
+	for a := range e.refusals {
+		if a >= start && a < end {
+			e.mayMapAgain(a)
+		}
+	}
+}
+
 // Breakpoint implements x86.Engine.
 func (e *Engine) Breakpoint(c *x86.CPU, pc uint64) {
 	x86.BlockEngine{}.Breakpoint(c, pc)

@@ -31,7 +31,11 @@ func (b *mutableBus) CodeID(a uint64) uint64 {
 // change changes the code as a store would: what has it is told.
 func (b *mutableBus) change(at int, code []byte) {
 	copy(b.text[at:], code)
-	b.c.FlushTLBPage(textAt)
+	if len(code)%2 == 0 {
+		b.c.FlushTLBPage(textAt)
+	} else {
+		b.c.FlushTLBRange(0, textAt+2000*pageSize)
+	}
 }
 
 // TestMutatedCode changes code between short runs: bytes of programs, instructions of all rows, and bytes of no sense.
@@ -65,8 +69,12 @@ func mutatedCode(t *testing.T, isMapped, noGS bool) {
 		if n%16 == 0 {
 			m.program()
 		}
-		if m.mutate(); isMapped && n%8 == 0 {
+		switch m.mutate(); {
+		case !isMapped:
+		case n%8 == 0:
 			m.cpus[1].FlushTLBPage(fastAt)
+		case n%8 == 4:
+			m.cpus[1].FlushTLBRange(fastAt, fastAt+2000*pageSize)
 		}
 		m.run(n)
 		if len(e.Faults) != 0 {

@@ -204,10 +204,43 @@ func (w *windows) drop(a uint64) {
 		w.clear()
 		return
 	}
+	w.dropped(n)
+}
+
+// dropped forgets page number n, which is mapped no more.
+func (w *windows) dropped(n uint64) {
 	before := w.bordersIn(n, 1)
 	delete(w.mapped, n)
 	w.count(w.bordersIn(n, 1) - before)
-	w.window(a).pages--
+	w.window(n*pageSize).pages--
+}
+
+// dropRange takes the pages of [start, end) out.
+func (w *windows) dropRange(start, end uint64) {
+	for i := range w.list {
+		from := uint64(w.list[i].part) << windowShift
+		first, last := uint64(1), uint64(0) // of the pages in this window
+		for n := range w.mapped {
+			if a := n * pageSize; a >= max(start, from) && a < min(end, from+windowSize) {
+				if first > last {
+					first, last = n, n
+				}
+				first, last = min(first, n), max(last, n)
+			}
+		}
+		if first > last {
+			continue
+		}
+		if unmap(w.host(first*pageSize), uintptr(last-first+1)*pageSize) != nil {
+			w.clear()
+			return
+		}
+		for n := range w.mapped {
+			if n >= first && n <= last {
+				w.dropped(n)
+			}
+		}
+	}
 }
 
 // clear takes all pages out.

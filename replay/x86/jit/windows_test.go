@@ -4,6 +4,7 @@ package jit
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -55,6 +56,13 @@ func TestWindows(t *testing.T) {
 			w.clear()
 		case 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16:
 			w.drop(a)
+		case 17:
+			first, last := a/pageSize-uint64(rng.IntN(9)), a/pageSize+uint64(rng.IntN(9))
+			want := maps.Clone(w.mapped)
+			maps.DeleteFunc(want, func(n uint64, _ mapping) bool { return n >= first && n < last })
+			if w.dropRange(first*pageSize, last*pageSize); !maps.Equal(w.mapped, want) {
+				t.Fatalf("step %d: %+v is mapped, want %+v", n, w.mapped, want)
+			}
 		default:
 			m := x86.Mapping{Addr: a, Offset: int64(rng.IntN(pages/2)) * pageSize, Pages: 1 + rng.IntN(4), Stores: rng.IntN(2) == 0}
 			if rng.IntN(2) == 0 {
