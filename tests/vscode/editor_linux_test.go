@@ -48,8 +48,16 @@ type editor struct {
 func pack(t *testing.T, npm string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "vplay.vsix")
-	cmd := exec.Command("./pack.sh", filepath.Join(npm, "node_modules", ".bin", "vsce"), file)
-	cmd.Dir = filepath.Join("..", "..", "gdbstub", "dap", "vscode")
+	dir, err := filepath.Abs(filepath.Join("..", "..", "gdbstub", "dap", "vscode"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vsce, err := filepath.Rel(dir, filepath.Join(npm, "node_modules", ".bin", "vsce")) // as the recipe names it
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("./pack.sh", vsce, file)
+	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("pack.sh: %v\n%s", err, out)
 	}

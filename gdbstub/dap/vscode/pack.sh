@@ -3,7 +3,7 @@
 #
 #   gdbstub/dap/vscode/pack.sh VSCE FILE.vsix
 set -euo pipefail
-vsce=$1 file=$2
+vsce=$(realpath -s "$(command -v "$1")") file=$2
 here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
