@@ -3,6 +3,7 @@ package gdbstub
 import (
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 
 	"vplay/dwarf/agentexpr"
@@ -75,12 +76,7 @@ func anyHolds(programs []*agentexpr.Program) func(api.Machine) bool {
 		return nil
 	}
 	return func(m api.Machine) bool {
-		for _, p := range programs {
-			if v, err := p.Eval(m, agentRegister); err != nil || v != 0 {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(programs, func(p *agentexpr.Program) bool { return p.Holds(m, agentRegister) })
 	}
 }
 

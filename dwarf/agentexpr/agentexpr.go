@@ -19,7 +19,7 @@ const (
 	maxStack = 100   // cells
 )
 
-// Err is wrapped by every error of Check and Eval that the expression is to blame for.
+// Err is wrapped by every error of Parse and Eval that the expression is to blame for.
 var Err = errors.New("agent expression")
 
 // RIP is the number of the program counter. Registers have the numbers that gdb gives them in a target description of

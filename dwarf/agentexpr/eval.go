@@ -83,6 +83,12 @@ func (p *Program) Eval(m Machine, other Registers) (uint64, error) {
 	return v, err
 }
 
+// Holds reports whether the program is not 0, or cannot be evaluated: a breakpoint whose condition it is stops there.
+func (p *Program) Holds(m Machine, other Registers) bool {
+	v, err := p.Eval(m, other)
+	return v != 0 || err != nil
+}
+
 // evaluations keeps their states: one would otherwise be allocated for each
 // evaluation, as its buffer goes through an interface.
 var evaluations = sync.Pool{New: func() any { return new(evaluation) }}

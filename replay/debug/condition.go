@@ -42,10 +42,7 @@ func (d *Symbols) Condition(pc uint64, expr string) (test func(api.Machine) bool
 	}
 	if code = x.Quick(&dwarf.Env{Frame: frame}); code != nil {
 		if p, err := agentexpr.Parse(code); err == nil {
-			return func(a api.Machine) bool {
-				n, err := p.Eval(a, nil)
-				return n != 0 || err != nil
-			}, code
+			return func(a api.Machine) bool { return p.Holds(a, nil) }, code
 		}
 	}
 	return func(a api.Machine) bool {
