@@ -137,6 +137,12 @@ const (
 	boundSize = 1 << boundBits
 )
 
+// boundCase is the case that instructions with a key have.
+type boundCase struct {
+	bindKey
+	binding
+}
+
 // boundTable has bindings by their keys, each in the first free place from that of its key on: each instruction that is decoded is looked up, and
 // a map takes several times as long.
 type boundTable [boundSize]struct {
@@ -144,15 +150,17 @@ type boundTable [boundSize]struct {
 	binding
 }
 
-// bound is bindings as such a table.
-var bound = func() *boundTable {
-	t := new(boundTable)
-	for k, b := range bindings {
-		e := &t[t.place(k.packed())]
-		e.key, e.binding = k.packed(), b
+// bound is bindings as such a table. It is filled with the decoder's tables, which a process that decodes nothing does not need.
+var bound boundTable
+
+// fill takes in all of bindings.
+func (t *boundTable) fill() {
+	for i := range bindings {
+		c := &bindings[i]
+		e := &t[t.place(c.packed())]
+		e.key, e.binding = c.packed(), c.binding
 	}
-	return t
-}()
+}
 
 // packed returns k as a number that is not 0.
 func (k bindKey) packed() uint64 {

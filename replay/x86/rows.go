@@ -203,6 +203,7 @@ func (t *tables) build() {
 			})
 		}
 	}
+	bound.fill()
 }
 
 // Of Row.bytes.

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"html/template"
 	"io"
+	"sync"
 )
 
 // The template, and the policy that the page has the browser keep. No escape is turned off for
@@ -25,13 +26,14 @@ func policy() string {
 	return "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
+// pageTemplate is parsed when a page is written: it takes a millisecond, and most processes write none.
+var pageTemplate = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageText)) })
 
 // render writes the page, all of it or nothing.
 func (p *page) render(w io.Writer) error {
 	p.Policy, p.Style = policy(), template.CSS(style) //nolint:gosec // it is ours
 	var b bytes.Buffer
-	if err := pageTemplate.Execute(&b, p); err != nil {
+	if err := pageTemplate().Execute(&b, p); err != nil {
 		return err
 	}
 	_, err := w.Write(b.Bytes())

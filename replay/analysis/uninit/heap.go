@@ -2,6 +2,7 @@ package uninit
 
 import (
 	"math/bits"
+	"sync"
 
 	"vplay/replay/analysis/taint"
 )
@@ -11,22 +12,21 @@ import (
 // modelFunc is the model of a function: see taint.Model.
 type modelFunc func(c *Checker, name string, f *taint.Frame) taint.Return
 
-// models by the names of functions.
-var models map[string]modelFunc
-
-func init() {
-	models = map[string]modelFunc{
+// models returns the models by the names of functions. It is made when it is asked for, as it has hundreds.
+var models = sync.OnceValue(func() map[string]modelFunc {
+	m := map[string]modelFunc{
 		"calloc": callocModel, "realloc": reallocModel, "reallocarray": reallocModel, "posix_memalign": memalignModel,
 		"aligned_alloc": sized(1), "memalign": sized(1), "valloc": sized(0), "pvalloc": sized(0), "malloc": sized(0), "malloc_usable_size": usableModel,
 	}
 	for _, n := range []string{"_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t", "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t"} {
-		models[n] = sized(0)
+		m[n] = sized(0)
 	}
 	for _, n := range []string{"free", "cfree", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm", "_ZdlPvSt11align_val_t", "_ZdaPvSt11align_val_t", "_ZdlPvmSt11align_val_t", "_ZdaPvmSt11align_val_t"} {
-		models[n] = freeModel
+		m[n] = freeModel
 	}
-	addStrings(models)
-}
+	addStrings(m)
+	return m
+})
 
 // block notes a block whose bytes from one on are undefined.
 func (c *Checker) block(kind OriginKind, f *taint.Frame, o Origin, a, size, from uint64) {

@@ -82,7 +82,7 @@ func (c *Checker) Reset() {
 
 // Functions are the names of the functions that have models.
 func Functions() (names []string) {
-	for n := range models {
+	for n := range models() {
 		names = append(names, n)
 	}
 	return names
@@ -113,7 +113,7 @@ type function struct {
 
 // Enter implements taint.Model.
 func (f function) Enter(_ *taint.Engine, x *taint.Frame) taint.Return {
-	return models[f.name](f.c, f.name, x)
+	return models()[f.name](f.c, f.name, x)
 }
 
 // frame is taint.Options.Stack. The code of a function that made a frame stands for it.

@@ -62,18 +62,18 @@ func (b *binding) write(out *bytes.Buffer) {
 		}
 		out.WriteString("},\n")
 	}
-	out.WriteString("}\n\n// bindings are the cases of instructions.\nvar bindings = map[bindKey]binding{\n")
+	out.WriteString("}\n\n// bindings are the cases of instructions.\nvar bindings = [...]boundCase{\n")
 	keys := slices.SortedFunc(maps.Keys(b.cases), func(x, y bindKey) int {
 		return cmp.Or(cmp.Compare(x.class, y.class), cmp.Compare(x.place, y.place), cmp.Compare(x.shape, y.shape),
 			cmp.Compare(x.size, y.size), cmp.Compare(x.vex, y.vex), cmp.Compare(x.value, y.value))
 	})
 	for _, k := range keys {
-		fmt.Fprintf(out, "{%d, %s, %s, %d, %s, %d}: {kind: k%s", k.class, k.place, cmp.Or(k.shape, "0"), k.size,
+		fmt.Fprintf(out, "{bindKey{%d, %s, %s, %d, %s, %d}, binding{kind: k%s", k.class, k.place, cmp.Or(k.shape, "0"), k.size,
 			map[width]string{"": "0", legacy: "0", vex128: "vex128", vex256: "vex256"}[k.vex], k.value, b.cases[k].kind)
 		if b.cases[k].swaps {
 			out.WriteString(", swaps: true")
 		}
-		out.WriteString("},\n")
+		out.WriteString("}},\n")
 	}
 	out.WriteString("}\n\n")
 }
