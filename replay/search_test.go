@@ -248,3 +248,60 @@ func moveBack(t *testing.T, cur *Cursor, h *past, r *rand.Rand) {
 		t.Fatalf("from %s back to %x: at %s, want %s", h.at[from], rips, got, want)
 	}
 }
+
+// TestJoinTasks: joined tasks cover what the tasks did, in the same order, and none that was joined has more than a quarter of what
+// comes before it.
+func TestJoinTasks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	joined := 0
+	for range 500 {
+		var tasks []task
+		for id := range uint32(1 + rng.IntN(3)) {
+			at := rng.Uint64N(100)
+			for range rng.IntN(60) {
+				k := task{lo: checkpoint.Position{Interval: id, Instr: at}, hi: checkpoint.Position{Interval: id, Instr: at + 1 + rng.Uint64N(mostJoined/4)}}
+				if at = k.hi.Instr; rng.IntN(8) == 0 {
+					at += rng.Uint64N(1000)
+				}
+				tasks = append(tasks, k)
+			}
+			if rng.IntN(2) == 0 {
+				tasks = append(tasks, task{lo: checkpoint.Position{Interval: id, Instr: at}, hi: checkpoint.Position{Interval: id, Instr: ^uint64(0)}, fresh: true})
+			}
+		}
+		if rng.IntN(2) == 0 {
+			slices.Reverse(tasks)
+		}
+		before, rest := uint64(0), tasks
+		for _, j := range joinTasks(slices.Clone(tasks)) {
+			parts := 0
+			for lo, hi := rest[0].lo, rest[0].hi; ; parts++ {
+				if parts > 0 {
+					lo, hi = earlier(lo, rest[parts].lo), later(hi, rest[parts].hi)
+					if rest[parts].lo != rest[parts-1].hi && rest[parts].hi != rest[parts-1].lo {
+						t.Fatalf("%v and %v are not neighbours", rest[parts-1], rest[parts])
+					}
+				}
+				if lo == j.lo && hi == j.hi {
+					break
+				}
+			}
+			parts++
+			if parts > 1 {
+				joined++
+				if j.fresh || j.size() > before/4 || j.size() > mostJoined {
+					t.Fatalf("%d instructions are one task behind %d", j.size(), before)
+				}
+			}
+			if rest = rest[parts:]; !j.fresh {
+				before += j.size()
+			}
+		}
+		if len(rest) != 0 {
+			t.Fatalf("%d tasks are left", len(rest))
+		}
+	}
+	if joined == 0 {
+		t.Error("none was joined")
+	}
+}
