@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"sync"
 
@@ -26,7 +28,7 @@ import (
 
 // neededBytes is what an interval needs, and what the first replay has found out about it.
 type neededBytes struct {
-	*mem.Needs
+	needs   mem.PackedNeeds
 	answers map[uint64]uint64 // see answers
 	end     *endPoint
 	insns   uint64
@@ -61,14 +63,32 @@ type firstLoads struct {
 
 // needBytes is needs for first loads: what the replay of an interval needs, from the machine at its end.
 func (sl *slimmer) needBytes(m *Machine, needs *mem.Needs) (*neededBytes, error) {
-	n := &neededBytes{Needs: needs, end: m.iv.endPoint(), answers: m.iv.found(), insns: m.CPU.Retired}
+	n := &neededBytes{end: m.iv.endPoint(), answers: m.iv.found(), insns: m.CPU.Retired}
 	start, err := sl.s.Machine(m.iv.ID)
 	if err != nil {
 		return nil, err
 	}
 	defer start.Close()
-	err = sl.addRanges(n.Needs, start.Mem, m.iv.src, image.DebuggerSet(m.iv.Maps, m.iv.Start, space{start.Mem}))
-	return n, errors.Join(err, n.Err)
+	err = sl.addRanges(needs, start.Mem, m.iv.src, image.DebuggerSet(m.iv.Maps, m.iv.Start, space{start.Mem}))
+	if err = errors.Join(err, needs.Err); err == nil {
+		n.needs, err = sl.pack(needs)
+	}
+	return n, err
+}
+
+// pack packs needs, and charges the budget for them as they are then.
+func (sl *slimmer) pack(needs *mem.Needs) (p mem.PackedNeeds, err error) {
+	p = needs.Pack()
+	b := sl.s.Rec.Budget()
+	if b == nil {
+		return p, nil
+	}
+	if err = b.Take(int64(p.Size()), foundOut); err == nil {
+		less := mem.NeedsPageBytes * int64(len(needs.Pages)+len(needs.Objects))
+		b.Give(less)
+		sl.taken.Add(int64(p.Size()) - less)
+	}
+	return p, err
 }
 
 // addRanges notes ranges of addresses, of the pages that the recording holds there.
@@ -102,7 +122,7 @@ func (sl *slimmer) takePage() error {
 	if b == nil {
 		return nil
 	}
-	err := b.Take(mem.NeedsPageBytes, "what slimming has found out")
+	err := b.Take(mem.NeedsPageBytes, foundOut)
 	if err == nil {
 		sl.taken.Add(mem.NeedsPageBytes)
 	}
@@ -180,8 +200,8 @@ func (sl *slimmer) keepBytes(ctx context.Context) (*firstLoads, error) {
 		}
 		if n := sl.bytes[i.ID]; n != nil {
 			ids = append(ids, i.ID)
-			k.addNeeds(n.Needs, table)
-			k.see(programOf{i.PID, i.Image}, n.Pages)
+			k.addNeeds(n.needs.Pages(), n.needs.Objects(), table)
+			k.see(programOf{i.PID, i.Image}, n.needs.Pages())
 			continue
 		}
 		allFiles = true
@@ -205,7 +225,7 @@ func (sl *slimmer) keepBytes(ctx context.Context) (*firstLoads, error) {
 	return k, k.findEnds(ctx, ids)
 }
 
-func (k *firstLoads) see(of programOf, pages map[uint64]*mem.Mask) {
+func (k *firstLoads) see(of programOf, pages iter.Seq2[uint64, *mem.Mask]) {
 	if k.seen[of] == nil {
 		k.seen[of] = map[uint64]*mem.Mask{}
 	}
@@ -238,13 +258,13 @@ func (k *firstLoads) addAll(ref checkpoint.PageRef) {
 	}
 }
 
-func (k *firstLoads) addNeeds(n *mem.Needs, table checkpoint.PageTable) {
-	for a, m := range n.Pages {
+func (k *firstLoads) addNeeds(pages iter.Seq2[uint64, *mem.Mask], objects iter.Seq2[mem.ObjectPage, *mem.Mask], table checkpoint.PageTable) {
+	for a, m := range pages {
 		if ref, ok := table.Find(a); ok && isStored(ref) {
 			k.of(ref).Add(m)
 		}
 	}
-	for o, m := range n.Objects {
+	for o, m := range objects {
 		if ref, ok := k.sl.s.Rec.ObjectPage(o.Object, o.Index); ok && isStored(ref) {
 			k.of(ref).Add(m)
 		}
@@ -283,8 +303,8 @@ func (k *firstLoads) addFinal(pid int32) error {
 			atEnd.Page(e.Addr).Fill()
 		}
 	}
-	k.addNeeds(n, table)
-	k.see(programOf{pid, last.Image}, atEnd.Pages)
+	k.addNeeds(maps.All(n.Pages), maps.All(n.Objects), table)
+	k.see(programOf{pid, last.Image}, maps.All(atEnd.Pages))
 	return k.err
 }
 
@@ -430,7 +450,7 @@ func (k *firstLoads) findEnd(m *Machine, pages map[uint64]bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ends[m.iv.ID] = end
-	k.see(programOf{m.iv.PID, m.iv.Image}, seen)
+	k.see(programOf{m.iv.PID, m.iv.Image}, maps.All(seen))
 	return nil
 }
 

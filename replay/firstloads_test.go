@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"maps"
 	"path/filepath"
 	"testing"
 
@@ -114,7 +115,9 @@ func TestSlimFirstLoadsProves(t *testing.T) {
 	was := content(t, path)
 	err := withSlimmer(t, path, SlimOptions{FirstLoads: true}, func(sl *slimmer) error {
 		for _, n := range sl.bytes {
-			clear(n.Objects)
+			needs := mem.NewNeeds()
+			maps.Insert(needs.Pages, n.needs.Pages())
+			n.needs = needs.Pack()
 		}
 		_, err := sl.write(t.Context())
 		return err

@@ -238,7 +238,13 @@ func (sl *slimmer) verifyWith(ctx context.Context, s *Session, ids []uint32, che
 	}
 	o.Intervals, o.Workers = ids, sl.o.Workers
 	o.Progress = func(n uint64) { show(n, 0) }
-	o.Done = func(r Result) { done(r); show(0, 1) }
+	o.Done = func(r Result) {
+		done(r)
+		if r.Err == nil { // there is progress, which is shown: the next ones may take as much work
+			s.Rec.Budget().Renew()
+		}
+		show(0, 1)
+	}
 	_, err := Verify(ctx, s, o)
 	return err
 }

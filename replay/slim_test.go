@@ -7,10 +7,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 
 	"vplay/checkpoint"
+	"vplay/replay/mem"
 )
 
 // fatten writes a recording whose intervals hold, besides all that they need, pages
@@ -245,4 +247,27 @@ func TestSlimReplacedFile(t *testing.T) {
 			same(t, moved, was)
 		})
 	}
+}
+
+// TestTouchedCharge: what short intervals touch is charged as what it takes, of which a recording may have thousands.
+func TestTouchedCharge(t *testing.T) {
+	b := checkpoint.NewBudget(t.Context(), 1<<20)
+	var all []*touched
+	for range 200 {
+		n := newTouched(b)
+		for i := range uint64(50) {
+			n.addPage(i * mem.PageSize)
+		}
+		if all = append(all, n); n.err != nil {
+			t.Fatalf("interval %d: %v", len(all), n.err)
+		}
+	}
+	n := newTouched(b)
+	for i := range uint64(1 << 16) {
+		n.addPage(i * mem.PageSize)
+	}
+	if n.err == nil {
+		t.Error("a long one is charged nothing")
+	}
+	runtime.KeepAlive(all)
 }

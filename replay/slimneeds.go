@@ -43,9 +43,14 @@ const (
 	// touchedBytes is what a page takes in touched, of which there is one for each
 	// interval until the recording is written.
 	touchedBytes = 48
-	// touchedAtOnce is how many pages are charged at once.
+	// firstTouched is how many pages are charged at first, and then as many as there are, up to touchedAtOnce. Thousands of
+	// short intervals touch some tens each.
+	firstTouched  = 64
 	touchedAtOnce = 4096
 )
+
+// foundOut names what slimming keeps until the recording is written, where there is not enough memory for it.
+const foundOut = "what slimming has found out"
 
 func newTouched(b *checkpoint.Budget) *touched {
 	return &touched{pages: map[uint64]bool{}, objects: map[mem.ObjectPage]bool{}, budget: b}
@@ -69,9 +74,10 @@ func (t *touched) charge() bool {
 	if t.budget == nil || t.err != nil || len(t.pages)+len(t.objects) < t.charged {
 		return t.err == nil
 	}
-	const n = touchedAtOnce * touchedBytes
-	if t.err = t.budget.Take(n, "what slimming has found out"); t.err == nil {
-		t.charged += touchedAtOnce
+	more := min(max(t.charged, firstTouched), touchedAtOnce)
+	n := int64(more) * touchedBytes
+	if t.err = t.budget.Take(n, foundOut); t.err == nil {
+		t.charged += more
 		runtime.AddCleanup(t, t.budget.Give, n)
 	}
 	return t.err == nil

@@ -62,4 +62,4 @@ for a in "$@"; do
   if [ "$a" = -v ]; then verbose=-v; fi
 done
 # The longest package comes first. It waits more than it computes, so that the others are tested beside it.
-go test -json -timeout 30m "$@" ./tests/record ./... | go run ./tests/internal/summary $verbose
+go test -json -timeout 60m "$@" ./tests/record ./... | go run ./tests/internal/summary $verbose
