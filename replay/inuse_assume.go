@@ -59,8 +59,8 @@ func (v *solver) assume() {
 }
 
 // vote counts, for the components of a save (bits of XSTATE_BV, those that programs have for the most part), the bytes that say that it was
-// in use, and those that say that it was not.
-type vote struct{ yes, no counts }
+// in use, and those that say that it was not. Zeros that say that it was are apart: half a stack is zeros, whoever stored them.
+type vote struct{ yes, zeros, no counts }
 
 // counts counts by component.
 type counts [8]int
@@ -98,7 +98,11 @@ func (v *solver) count(out []vote, u *openByte, b byte) {
 			continue
 		}
 		if stored == b {
-			out[p.save].yes.add(p.component, 1)
+			says := &out[p.save].yes
+			if b == 0 {
+				says = &out[p.save].zeros
+			}
+			says.add(p.component, 1)
 			return
 		}
 		out[p.save].no.add(p.component, 1)
@@ -113,18 +117,19 @@ func (c *counts) add(components uint64, n int) {
 	}
 }
 
-// bits returns those of the components open that were in use by the votes, or where there are none by likely. A byte that is stored to
-// later says no, so a few that say yes are enough.
+// bits returns those of the components open that were in use by the votes, or where these say little by likely. A byte that is stored to
+// later says no, so a few that say yes are enough; but where much was stored later, zeros are as likely as not.
 func (x *vote) bits(open, likely uint64) (bits uint64) {
-	const few = 8
+	const few, most = 8, 4
 	bits = likely & open &^ (1<<len(x.yes) - 1) // those there are no votes for
 	for i := range x.yes {
+		yes, zeros, no := x.yes[i], x.zeros[i], x.no[i]
 		switch c := uint64(1) << i; {
 		case open&c == 0:
-		case x.yes[i] == 0 && x.no[i] == 0:
-			bits |= likely & c
-		case x.yes[i] >= few || x.yes[i] > x.no[i]:
+		case yes >= few || yes > no || zeros > most*no:
 			bits |= c
+		case no <= most*zeros:
+			bits |= likely & c
 		}
 	}
 	return bits

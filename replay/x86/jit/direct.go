@@ -365,11 +365,12 @@ func (e *Engine) directSite(c *x86.CPU, u *unit, i int) (id uint32, ok bool) {
 }
 
 // faultCost is how many instructions must have been executed for each fault, but for the first freeFaults, or else all accesses are checked
-// from then on: a fault takes some 10 µs, and checks half a nanosecond for an instruction, or five where the pages that a loop
+// for firstWait instructions, and twice as many each time again: a fault takes some 10 µs, and checks half a nanosecond for an instruction, or five where the pages that a loop
 // works on have the same places in the translation cache. A program that begins comes to many new pages: those are a fifth of a second at most.
 const (
 	faultCost  = 1 << 15
 	freeFaults = 1 << 14
+	firstWait  = 1 << 31
 )
 
 // missed is called when an access at s has faulted. Its instruction is the handler's now; pages that it needs are mapped for the
@@ -490,10 +491,16 @@ func (e *Engine) forgetRefused() {
 	}
 }
 
-// isCostly reports whether faults cost more than checks would, or did so once: the guest comes to new pages all the time, or
-// those that search in its past go back again and again.
+// isCostly reports whether faults cost more than checks would, or did so lately: the guest comes to new pages all the time, or
+// those that search in its past go back again and again. A program that collects garbage comes to all its pages, and then works
+// on few.
 func (e *Engine) isCostly() bool {
-	e.costly = e.costly || e.faults > freeFaults && e.executed/e.faults < faultCost
+	switch {
+	case e.costly && e.executed >= e.wait:
+		e.costly, e.faults, e.executed = false, 0, 0
+	case !e.costly && e.faults > freeFaults && e.executed/e.faults < faultCost:
+		e.costly, e.executed, e.wait = true, 0, max(firstWait, 2*e.wait)
+	}
 	return e.costly
 }
 

@@ -32,6 +32,7 @@ type Engine struct {
 
 	pool    *Pool
 	chunk   int // offset of this engine's memory; 0: none was taken yet
+	away    int // offset of the part of it for ways out
 	sameCPU bool
 	vectors bool   // vector rows are emitted
 	traps   bool   // and some may raise floating-point exceptions
@@ -71,7 +72,8 @@ type Engine struct {
 	mapping  uint64
 	faults   uint64  // accesses to pages that were not in their windows,
 	executed uint64  // and instructions meanwhile
-	costly   bool    // see isCostly
+	costly   bool    // see isCostly,
+	wait     uint64  // and for how many instructions this time
 	placed   []*unit // with versions, by where their code is
 
 	running bool    // Run is

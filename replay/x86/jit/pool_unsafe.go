@@ -16,11 +16,13 @@ import (
 // first, so that code knows how far away what it writes is.
 
 const (
-	// chunkSize is what an engine has; when it is full, all its code is dropped.
-	chunkSize = 32 << 20
-	// hotSize is how much of it is for tables and for code that is executed again and again, and the rest for
-	// the ways out.
-	hotSize = 24 << 20
+	// chunkSize is what an engine has; when it is full, all its code is dropped. A compiler that translates a large file
+	// executes 60,000 units again and again, which take half of that.
+	chunkSize = 64 << 20
+	// hotDirect is how much of it is for tables and for code that is executed again and again, and the rest for
+	// the ways out; hotChecked is likewise where accesses are checked, which have more of these.
+	hotDirect  = 46 << 20
+	hotChecked = 38 << 20
 	// tableSize is how much of that is for tables: the jump cache, and the bytes of seen.go.
 	tableSize = jumpTables + maxUnits
 	// stubSize is for the code that all engines share, at the beginning.

@@ -453,7 +453,7 @@ func translationsAreSafe(t *testing.T, direct, noGS bool) {
 		seenAt := e.seenAt(0) - len(e.pool.rw)
 		err := unsafeIn(e.windows, direct && !noGS, seenAt, e.pool.rw, u.head, e.t.n)
 		if err == nil {
-			err = unsafeIn(e.windows, direct && !noGS, seenAt, e.pool.rw, e.chunk+hotSize, e.t.away.n)
+			err = unsafeIn(e.windows, direct && !noGS, seenAt, e.pool.rw, e.away, e.t.away.n)
 		}
 		for id := u.sites[0]; id < u.sites[1] && err == nil; id++ {
 			if x := e.sites.at(id); x.late {

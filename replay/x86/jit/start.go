@@ -88,8 +88,12 @@ func (e *Engine) drop() {
 	e.edges.clear()
 	e.clearSeen()
 	e.all, e.placed, e.refused = nil, nil, nil
-	e.t.assembler = assembler{buf: e.pool.rw[:e.chunk+hotSize], n: e.chunk + tableSize}
-	e.t.away = assembler{buf: e.pool.rw[:e.chunk+chunkSize-lateSize], n: e.chunk + hotSize}
+	e.away = e.chunk + hotChecked
+	if e.direct {
+		e.away = e.chunk + hotDirect
+	}
+	e.t.assembler = assembler{buf: e.pool.rw[:e.away], n: e.chunk + tableSize}
+	e.t.away = assembler{buf: e.pool.rw[:e.chunk+chunkSize-lateSize], n: e.away}
 	e.t.cool = false
 	clear(e.pool.rw[e.chunk : e.chunk+jumpTables])
 	e.clearCache(0)
@@ -102,7 +106,7 @@ func (e *Engine) count() {
 	if e.t.cool {
 		a, b = b, a
 	}
-	n := int64(a.n - e.chunk - tableSize + b.n - e.chunk - hotSize)
+	n := int64(a.n - e.chunk - tableSize + b.n - e.away)
 	e.pool.used.Add(n - e.counted)
 	e.counted = n
 }

@@ -180,3 +180,27 @@ func TestTooManyMappings(t *testing.T) {
 	run(20_000, true)
 	run(30_000, false)
 }
+
+// TestCostly: accesses are checked for a while where faults are frequent, and for twice as long each time again.
+func TestCostly(t *testing.T) {
+	e := &Engine{}
+	for _, want := range []uint64{firstWait, 2 * firstWait, 4 * firstWait} {
+		e.faults, e.executed = freeFaults, 0
+		if e.isCostly() {
+			t.Fatal("the first faults are too many")
+		}
+		if e.faults++; !e.isCostly() {
+			t.Fatal("many faults are not too many")
+		}
+		if e.executed = want - 1; !e.isCostly() {
+			t.Fatalf("checked for less than %d instructions", want)
+		}
+		if e.executed = want; e.isCostly() {
+			t.Fatalf("checked for more than %d instructions", want)
+		}
+	}
+	e.faults, e.executed = 2*freeFaults, 2*freeFaults*faultCost
+	if e.isCostly() {
+		t.Error("faults that are rare are too many")
+	}
+}
