@@ -218,6 +218,9 @@ func (r *Recording) record(p *storedPage) ([]byte, error) {
 	return rec, nil
 }
 
+// frames are buffers for compressed blocks, which are of no use once they are decompressed.
+var frames = sync.Pool{New: func() any { return new([]byte) }}
+
 // block returns a decompressed block, from the cache or the file.
 func (r *Recording) block(sb *storedBlock) (*loadedBlock, error) {
 	if b := r.store.cache.get(sb); b != nil {
@@ -231,7 +234,10 @@ func (r *Recording) block(sb *storedBlock) (*loadedBlock, error) {
 	if sb.length > maxFrame+16 || sb.raw > maxBlock || sb.offset+sb.length > sec.Size() {
 		return nil, r.damage(name, &offsetError{sb.offset, errors.New("the block reaches behind the pack's end")})
 	}
-	frame := make([]byte, sb.length)
+	buf := frames.Get().(*[]byte)
+	defer frames.Put(buf)
+	frame := slices.Grow((*buf)[:0], int(sb.length))[:sb.length]
+	*buf = frame
 	if _, err := sec.ReadAt(frame, sb.offset); err != nil && !errors.Is(err, io.EOF) {
 		return nil, r.damage(name, &offsetError{sb.offset, err})
 	}

@@ -333,7 +333,7 @@ func decodeEvents(raw []byte, n, version int, ch *charge) ([]Event, error) {
 	if err := ch.add(int64(n) * int64(unsafe.Sizeof(Event{}))); err != nil {
 		return nil, err
 	}
-	events := make([]Event, n)
+	events := makeEvents(n)
 	c := newDecoder(raw, nil)
 	c.charge, c.version = ch, version
 	for i := range events {
