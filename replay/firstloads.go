@@ -225,6 +225,7 @@ func (sl *slimmer) keepBytes(ctx context.Context) (*firstLoads, error) {
 	return k, k.findEnds(ctx, ids)
 }
 
+// see adds pages to those that any interval of a program read or wrote. It keeps their masks.
 func (k *firstLoads) see(of programOf, pages iter.Seq2[uint64, *mem.Mask]) {
 	if k.seen[of] == nil {
 		k.seen[of] = map[uint64]*mem.Mask{}
@@ -234,8 +235,7 @@ func (k *firstLoads) see(of programOf, pages iter.Seq2[uint64, *mem.Mask]) {
 			was.Add(m)
 			continue
 		}
-		clone := *m
-		k.seen[of][a] = &clone
+		k.seen[of][a] = m
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestPackedNeeds packs random needs and compares what Each gives with them.
+// TestPackedNeeds packs random needs and compares what Pages and Objects yield with them.
 func TestPackedNeeds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
