@@ -11,12 +11,12 @@ import (
 
 // unit is a compilation unit, read in steps.
 type unit struct {
-	entry  *dwarf.Entry
-	ranges [][2]uint64
+	entry *dwarf.Entry
 
 	lines     []line // sorted by address, one for each; nil before it was read
 	stops     []line // rows of the table that are places to stop at, sorted by address
 	functions []function
+	spans     spans // of functions
 	read      bool
 	files     []string // by number, nil before they were asked for; see filesOf
 	names     []string // those that have one, likewise; see fileNames
@@ -115,13 +115,12 @@ func (m *Module) subprogram(pc uint64) (name string, entry uint64, ok bool) {
 func (m *Module) functionAt(pc uint64) *function {
 	for _, u := range m.unitsAt(pc) {
 		m.readUnit(u)
-		if m.meter.spend(len(u.functions)) != nil {
+		found, looked := u.spans.at(pc)
+		if m.meter.spend(looked) != nil {
 			return nil
 		}
-		for i := range u.functions {
-			if f := &u.functions[i]; pc >= f.low && pc < f.high {
-				return f
-			}
+		if len(found) > 0 {
+			return &u.functions[found[0]]
 		}
 	}
 	return nil
@@ -206,23 +205,21 @@ func (m *Module) filesOf(u *unit) []string {
 
 // unitsAt returns the units whose ranges hold pc.
 func (m *Module) unitsAt(pc uint64) []*unit {
-	var out []*unit
-	for _, u := range m.allUnits() {
-		if m.meter.spend(1+len(u.ranges)) != nil {
-			return nil
-		}
-		for _, r := range u.ranges {
-			if pc >= r[0] && pc < r[1] {
-				out = append(out, u)
-				break
-			}
-		}
+	units := m.allUnits()
+	found, looked := m.unitSpans.at(pc)
+	if m.meter.spend(looked) != nil {
+		return nil
+	}
+	out := make([]*unit, len(found))
+	for i, k := range found {
+		out[i] = units[k]
 	}
 	return out
 }
 
 // readUnits lists the compilation units with code.
 func (m *Module) readUnits() {
+	defer func() { m.unitSpans.order() }() // of a damaged file, those in front of the damage
 	for i := range m.unitHeaders() {
 		e := m.rootOf(&m.headers[i])
 		if e == nil || e.Tag != dwarf.TagCompileUnit && e.Tag != dwarf.TagSkeletonUnit {
@@ -232,17 +229,20 @@ func (m *Module) readUnits() {
 		if err != nil || len(rs) == 0 {
 			continue
 		}
-		if m.meter.take(unitBytes+16*len(rs)) != nil {
+		if m.meter.take(unitBytes+spanBytes*len(rs)) != nil {
 			return
 		}
-		m.units = append(m.units, &unit{entry: e, ranges: rs})
+		for _, r := range rs {
+			m.unitSpans = append(m.unitSpans, span{low: r[0], high: r[1], of: len(m.units)})
+		}
+		m.units = append(m.units, &unit{entry: e})
 	}
 }
 
 // What a unit and a function take in memory.
 const (
 	unitBytes     = 256
-	functionBytes = 224
+	functionBytes = 224 + spanBytes
 )
 
 // readUnit reads the line table and the functions of a unit.
@@ -251,7 +251,13 @@ func (m *Module) readUnit(u *unit) {
 		return
 	}
 	u.read = true
+	defer func() { u.spans.order() }() // of a damaged file, those in front of the damage
 	m.readLines(u)
+	m.readFunctions(u)
+}
+
+// readFunctions reads the functions of a unit.
+func (m *Module) readFunctions(u *unit) {
 	r := m.data.Reader()
 	r.Seek(u.entry.Offset)
 	if _, err := r.Next(); err != nil {
@@ -292,6 +298,7 @@ func (m *Module) addFunction(u *unit, e *dwarf.Entry) {
 		return
 	}
 	for _, r := range rs {
+		u.spans = append(u.spans, span{low: r[0], high: r[1], of: len(u.functions)})
 		u.functions = append(u.functions, function{r[0], r[1], rs[0][0], name, e.Offset})
 	}
 }

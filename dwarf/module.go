@@ -15,10 +15,11 @@ type Module struct {
 	meter   *meter
 	symbols []symbol // sorted by address
 
-	mu    sync.Mutex
-	data  *info   // nil when there is no debugging information
-	units []*unit // nil before the first lookup
-	begun bool
+	mu        sync.Mutex
+	data      *info   // nil when there is no debugging information
+	units     []*unit // nil before the first lookup
+	unitSpans spans   // of units
+	begun     bool
 
 	frames []*frameSection
 

@@ -29,6 +29,7 @@ type index struct {
 	cursors      map[*runner]checkpoint.Position // where they are
 	snapshots    int                             // in all known
 	segmentBytes int64
+	idle         []*worker // between searches; see park
 
 	closing sync.RWMutex // read-locked by each close under way; see closeLater
 }
@@ -102,6 +103,10 @@ func (x *index) close() {
 		}
 	}
 	x.known, x.snapshots = map[uint32]*intervalIndex{}, 0
+	for _, w := range x.idle {
+		w.m.Close()
+	}
+	x.idle = nil
 }
 
 // nearest returns the last snapshot at or before p, making the start of p's

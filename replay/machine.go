@@ -132,12 +132,7 @@ func (m *Machine) attach(space *mem.Space, maker EngineMaker) {
 		m.CPU = new(x86.CPU)
 	}
 	m.CPU.Renew(bus{space}, m.s.cpu)
-	if maker != nil {
-		if e, release := maker(m.CPU); e != nil {
-			m.CPU.SetEngine(e)
-			m.release = release
-		}
-	}
+	m.engage(maker)
 	m.CPU.AskInUse = true
 	space.OnFlush = m.CPU.FlushTLBRange
 	space.OnFull = m.CPU.Interrupt
@@ -146,6 +141,17 @@ func (m *Machine) attach(space *mem.Space, maker EngineMaker) {
 			return
 		}
 		m.Hit(h)
+	}
+}
+
+// engage has the engine execute that maker makes, if it makes one.
+func (m *Machine) engage(maker EngineMaker) {
+	if maker == nil {
+		return
+	}
+	if e, release := maker(m.CPU); e != nil {
+		m.CPU.SetEngine(e)
+		m.release = release
 	}
 }
 

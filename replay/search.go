@@ -260,6 +260,7 @@ func (s *search) result() ([]candidate, error) {
 // work does tasks on a machine of its own until none is left that matters.
 func (s *search) work(ctx context.Context) {
 	var w *worker
+	isWhole := true
 	for {
 		i, of, ok := s.take(ctx)
 		if !ok {
@@ -268,14 +269,19 @@ func (s *search) work(ctx context.Context) {
 		var found []candidate
 		var err error
 		if w == nil {
-			w, err = newWorker(s.index, s.tasks[i].lo.Interval, s.q)
+			w, err = s.index.worker(s.tasks[i].lo.Interval, s.q)
 		}
 		if err == nil {
 			found, err = w.do(of, s.tasks[i], s.o, s.n)
 		}
+		isWhole = isWhole && err == nil
 		s.put(i, found, err)
 	}
-	if w != nil {
+	switch {
+	case w == nil:
+	case isWhole:
+		s.index.park(w)
+	default: // it may stand in the middle of something
 		s.index.closeLater(w.m)
 	}
 }

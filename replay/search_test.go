@@ -178,6 +178,48 @@ func searchPast(t *testing.T, s *Session) {
 	}
 }
 
+// TestParkedWorkers wants a search to use the worker of the one before, no more to wait than are wanted, and all memory to
+// be given back in the end.
+func TestParkedWorkers(t *testing.T) {
+	s := counting(t, 3)
+	explored := func() *Timeline {
+		tl, err := NewTimeline(s, 16<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tl.SetSpacing(2_000)
+		for _, id := range tl.Intervals() {
+			if err := tl.explore(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return tl
+	}
+	explored().Close()
+	before := s.Pool.InUse() // what the session keeps of intervals
+	tl := explored()
+	var parked *worker
+	for i := range 5 {
+		c, err := newestStop(t.Context(), tl.index, stops{watches: []mem.Watch{{Addr: rareWord, Len: 4, Kind: mem.WatchWrite}}}, tl.Begin(), future)
+		if err != nil || c == nil {
+			t.Fatalf("search %d: %v, %v", i, c, err)
+		}
+		tl.index.awaitClosed()
+		idle := tl.index.idle
+		if len(idle) == 0 || len(idle) > mostIdle {
+			t.Fatalf("%d workers wait", len(idle))
+		}
+		if parked != nil && !slices.Contains(idle, parked) {
+			t.Errorf("search %d has made another worker", i)
+		}
+		parked = idle[len(idle)-1]
+	}
+	tl.Close()
+	if n := s.Pool.InUse(); n != before {
+		t.Errorf("%d bytes are in use, want %d", n, before)
+	}
+}
+
 // words are what is watched, with the instructions that store there.
 var words = []struct {
 	addr uint64

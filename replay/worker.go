@@ -6,6 +6,7 @@ import (
 
 	"vplay/checkpoint"
 	"vplay/replay/mem"
+	"vplay/replay/x86"
 )
 
 // worker is a runner that does the tasks of a search, and collects the segments of
@@ -26,6 +27,53 @@ func newWorker(x *index, id uint32, q stops) (*worker, error) {
 	w := &worker{runner: *r}
 	w.passed = w.nextSegment
 	return w, nil
+}
+
+// mostIdle is how many workers wait for the next search.
+const mostIdle = 2
+
+// worker returns a worker in any interval that looks for q: one that has waited, or a new one, which begins in interval id.
+func (x *index) worker(id uint32, q stops) (*worker, error) {
+	x.mu.Lock()
+	n := len(x.idle) - 1
+	if n < 0 {
+		x.mu.Unlock()
+		return newWorker(x, id, q)
+	}
+	w := x.idle[n]
+	x.idle = x.idle[:n]
+	x.mu.Unlock()
+	w.stops = q
+	if w.m.release == nil {
+		w.m.engage(x.s.Engine)
+	}
+	return w, nil
+}
+
+// park has a worker wait for the next search: its processor knows the code that was executed, which most searches of a session
+// execute again. Its memory is given back, and its engine if that has memory which others may need, while nobody waits for it.
+func (x *index) park(w *worker) {
+	x.closing.RLock()
+	go func() {
+		defer x.closing.RUnlock()
+		if e, ok := w.m.CPU.Engine().(x86.PooledEngine); ok && e.HasMemory() {
+			w.m.interpret()
+		}
+		start := x.before(checkpoint.Position{Interval: w.m.iv.ID})
+		if start != nil {
+			w.m.Restore(start)
+			start.Release()
+		}
+		x.mu.Lock()
+		isKept := start != nil && len(x.idle) < mostIdle
+		if isKept {
+			x.idle = append(x.idle, w)
+		}
+		x.mu.Unlock()
+		if !isKept {
+			w.m.Close()
+		}
+	}()
 }
 
 // do returns up to n stops of a task, in the order asked for.

@@ -106,7 +106,25 @@ func (st *stepper) at() (p place, err error) {
 		return p, err
 	}
 	p.pc, p.sp = regs.RIP, regs.GPR[4]
-	frames := st.s.symbols.Stack(st.tid, 64)
+	for _, most := range []int{fewFrames, manyFrames} {
+		frames := st.s.symbols.Stack(st.tid, most)
+		p.frame(frames)
+		if p.caller != 0 || len(frames) < most {
+			break
+		}
+	}
+	return p, nil
+}
+
+// The caller of a function is looked for among so many frames: each costs, and few functions have many inlined in one place.
+const (
+	fewFrames  = 4
+	manyFrames = 64
+)
+
+// frame notes where the frame lies and who called it.
+func (p *place) frame(frames []api.Frame) {
+	p.cfa = 0
 	for i := range frames {
 		switch {
 		case frames[i].Inlined:
@@ -116,10 +134,9 @@ func (st *stepper) at() (p place, err error) {
 			}
 		default:
 			p.caller = frames[i].PC
-			return p, nil
+			return
 		}
 	}
-	return p, nil
 }
 
 // deeper reports whether p is in a function that was called from where from was.

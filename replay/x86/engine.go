@@ -43,6 +43,12 @@ type RangeInvalidator interface {
 	InvalidateRange(c *CPU, start, end uint64)
 }
 
+// PooledEngine is an Engine that takes memory of which there is only so much for all engines together.
+type PooledEngine interface {
+	// HasMemory reports whether it has taken some.
+	HasMemory() bool
+}
+
 // AllPages stands for all pages in Engine.Invalidate.
 const AllPages = 1 // no page begins there
 

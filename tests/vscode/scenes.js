@@ -21,6 +21,18 @@ async function crashed(stage, settles = 0, file = "ledger.c") {
     return ed;
 }
 
+// stopped is crashed for the debugger that does nothing, which stops at line 38.
+async function stopped(stage, settles) {
+    const ed = await stage.open("nothing");
+    await ed.open("ledger.c");
+    await wait(settles);
+    const began = Date.now();
+    await ed.page.keyboard.press("F5");
+    await ed.atLine(38);
+    stage.note(`F5 to the stop of a debugger that does nothing: ${Date.now() - began} ms`);
+    return ed;
+}
+
 const scenes = {
     // A double click on the recording shows a page; its button debugs.
     async page(stage) {
@@ -318,13 +330,19 @@ const scenes = {
         }
     },
 
+    // F5 to the crash, in an editor that is still starting.
+    async starting(stage) {
+        await crashed(stage);
+    },
+
     // The same with a debugger that does nothing (folder null).
+    async startingNothing(stage) {
+        await stopped(stage, 0);
+    },
+
+    // Steps back with that debugger.
     async nothing(stage) {
-        const ed = await stage.open("nothing");
-        await ed.open("ledger.c");
-        await wait(5000);
-        await ed.page.keyboard.press("F5");
-        await ed.atLine(38);
+        const ed = await stopped(stage, 5000);
         await ed.page.keyboard.press("Alt+F10");
         await ed.atLine(37);
         await measure(stage, ed, "the same with a debugger that does nothing");

@@ -144,7 +144,7 @@ func TestLatency(t *testing.T) {
 	nothing.write(t, "ledger.c", text)
 	nothing.write(t, ".vscode/launch.json", []byte(`{"configurations": [{"type": "null", "request": "launch", "name": "null", "program": "${workspaceFolder}/ledger.c", "internalConsoleOptions": "neverOpen"}]}`))
 	e := start(t, map[string]story{"ledger": ledger, "nothing": nothing}, pack, packNull)
-	for _, scene := range []string{"nothing", "latency"} {
+	for _, scene := range []string{"startingNothing", "starting", "startingNothing", "starting", "nothing", "latency"} {
 		t.Run(scene, func(t *testing.T) { e.play(t, scene, *latency) })
 	}
 }

@@ -43,6 +43,9 @@ func (e *Engine) starts() bool {
 	return true
 }
 
+// HasMemory implements x86.PooledEngine.
+func (e *Engine) HasMemory() bool { return e.chunk != 0 }
+
 // interpret executes by the interpreter.
 func (e *Engine) interpret(c *x86.CPU, limit uint64) x86.Exit {
 	before := c.Retired
