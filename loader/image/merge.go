@@ -3,6 +3,7 @@ package image
 import (
 	"debug/elf"
 	"fmt"
+	"slices"
 	"strings"
 
 	"vplay/checkpoint"
@@ -23,6 +24,7 @@ func merged(mod *Module, m Memory, f *elf.File, raw []byte, unwind *Unwind) ([]b
 		return nil, fmt.Errorf("%w: the symbol file has %d sections", errImage, len(f.Sections))
 	}
 	sections := make([]section, 0, len(f.Sections))
+	im.b = slices.Grow(im.b, len(raw)) // most of it is sections that are not loaded
 	total := uint64(0)
 	for _, s := range f.Sections[1:] {
 		align := uint64(1)
