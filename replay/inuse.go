@@ -3,6 +3,7 @@ package replay
 import (
 	"sync"
 
+	"vplay/replay/mem"
 	"vplay/replay/x86"
 )
 
@@ -47,6 +48,7 @@ func (m *Machine) inUse() (x86.Exit, error) {
 	case m.solver != nil:
 		return m.solver.ask(), nil
 	case m.guess:
+		m.doubt(m.CPU.InUse())
 		return m.CPU.StepInUse(0), nil
 	}
 	known, err := m.iv.answersFor(m)
@@ -73,9 +75,7 @@ func (iv *interval) answersFor(m *Machine) (map[uint64]uint64, error) {
 	}
 	k := m.Save()
 	defer k.Release()
-	if !iv.End.Forced && !a.tried {
-		// Most often no component was in use beyond what the state says. A forced
-		// end is not looked for with answers that may be wrong: that is long.
+	if !a.tried { // most often no component was in use beyond what the state says
 		g := m.s.machineAt(k, m.s.Engine)
 		g.guess = true
 		g.Mem.AllowMapping()
@@ -136,13 +136,29 @@ func (m *Machine) finish(interrupted func() bool) error {
 	}
 }
 
+// doubt notes the pages that depend on the guess about an instruction.
+func (m *Machine) doubt(u x86.InUse) {
+	if u.Maybe == 0 || u.Area == 0 {
+		return
+	}
+	if m.doubted == nil {
+		m.doubted = map[uint64]bool{}
+	}
+	m.doubted[(u.Area+x86.XSaveHeader)&^(mem.PageSize-1)] = true
+	for _, p := range u.Parts {
+		for a := p.Addr &^ (mem.PageSize - 1); a < p.Addr+uint64(len(p.Bytes)); a += mem.PageSize {
+			m.doubted[a] = true
+		}
+	}
+}
+
 // mayGuess reports whether a machine may go through the interval with the answers that the state suggests,
-// and see at the end whether they are right. A forced end is not looked for with answers that may be wrong: that is long.
+// and see at the end whether they are right.
 func (iv *interval) mayGuess() bool {
 	a := &iv.answers
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return !iv.End.Forced && !a.known && !a.tried
+	return !a.known && !a.tried
 }
 
 // none notes that no component was in use beyond what the state says. It returns false when other answers are known.

@@ -62,11 +62,12 @@ type Machine struct {
 	// last event.
 	endFirst bool
 	// guess makes instructions that ask which state components are in use hear that
-	// none is beyond what the state says; asked is how many there were. solver, when
-	// set, looks for the answers.
-	guess  bool
-	asked  uint64
-	solver *solver
+	// none is beyond what the state says; asked is how many there were, and doubted
+	// are the pages, by address, that this may make others. solver, when set, looks for the answers.
+	guess   bool
+	asked   uint64
+	doubted map[uint64]bool
+	solver  *solver
 	// endOnly says that nobody looks at the way to the interval's end, so that the
 	// solver's way there will do.
 	endOnly bool
