@@ -28,6 +28,7 @@ type index struct {
 	known        map[uint32]*intervalIndex
 	cursors      map[*runner]checkpoint.Position // where they are
 	snapshots    int                             // in all known
+	dropped      float64                         // the highest cost of those that thin dropped last
 	segmentBytes int64
 	idle         []*worker // between searches; see park
 
@@ -136,14 +137,22 @@ func (x *index) before(p checkpoint.Position) *Snapshot {
 	return ms[i-1].hold()
 }
 
-// has reports whether there is a snapshot at p.
-func (x *index) has(p checkpoint.Position) bool {
+// wants reports whether a snapshot at p is worth while: there is none, and while memory is scarce it is of more use than those
+// that were dropped last. To take one costs more than its memory: the machine copies each page that it stores to from there on.
+func (x *index) wants(p checkpoint.Position) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	ms := x.of(p.Interval).snapshots
 	i := sort.Search(len(ms), func(i int) bool { return ms[i].Pos.Compare(p) >= 0 })
-	return i < len(ms) && ms[i].Pos == p
+	if i < len(ms) && ms[i].Pos == p {
+		return false
+	}
+	return i == 0 || p.Instr-ms[i-1].Pos.Instr >= sparse*x.spacing || x.inUse() <= x.budget/4*3 || x.cost(ms[i-1].Pos, p, ms[i:]) > x.dropped
 }
+
+// sparse is how many times spacing lie between two snapshots that are taken on the way in any case: to what is found there one goes
+// again at once.
+const sparse = 8
 
 // add takes over a snapshot, and drops others when memory is over budget.
 func (x *index) add(k *Snapshot) {
@@ -208,12 +217,23 @@ const snapshotBytes = 4096
 // those around the cursors, without which no step back would be quick.
 const leastSnapshots = 32
 
-// thin drops snapshots while memory is over budget: first those whose absence
-// makes the way to a place the least longer, measured by how far that place is
-// from the cursors. So snapshots are dense around them and their distance grows
-// with its distance from it. The start of an interval always stays.
+// inUse is what snapshots and the machines have in memory, in bytes.
+func (x *index) inUse() int64 { return x.s.Pool.InUse() + int64(x.snapshots)*snapshotBytes }
+
+// cost is how much longer the way to a place gets without the snapshot at p, where the one before it is at from and behind come those of
+// next, measured by how far that place is from the cursors.
+func (x *index) cost(from, p checkpoint.Position, next []*Snapshot) float64 {
+	to := p.Instr + 1
+	if len(next) > 0 {
+		to = next[0].Pos.Instr
+	}
+	return float64(to-from.Instr) / (nearby + x.distance(p))
+}
+
+// thin drops snapshots while memory is over budget, those of the least cost first. So snapshots are dense around the cursors and
+// their distance grows with the distance from them. The start of an interval always stays.
 func (x *index) thin() {
-	for x.s.Pool.InUse()+int64(x.snapshots)*snapshotBytes > x.budget {
+	for x.inUse() > x.budget {
 		type cheap struct {
 			k    *Snapshot
 			cost float64
@@ -222,12 +242,7 @@ func (x *index) thin() {
 		for _, l := range x.known {
 			for i := 1; i < len(l.snapshots); i++ {
 				k := l.snapshots[i]
-				to := k.Pos.Instr + 1
-				if i+1 < len(l.snapshots) {
-					to = l.snapshots[i+1].Pos.Instr
-				}
-				gap := float64(to - l.snapshots[i-1].Pos.Instr)
-				all = append(all, cheap{k, gap / (nearby + x.distance(k.Pos))})
+				all = append(all, cheap{k, x.cost(l.snapshots[i-1].Pos, k.Pos, l.snapshots[i+1:])})
 			}
 		}
 		n := min((len(all)+7)/8, len(all)-leastSnapshots)
@@ -235,6 +250,7 @@ func (x *index) thin() {
 			return
 		}
 		sort.Slice(all, func(i, j int) bool { return all[i].cost < all[j].cost })
+		x.dropped = all[n-1].cost
 		drop := map[*Snapshot]bool{}
 		for _, x := range all[:n] {
 			drop[x.k] = true

@@ -92,12 +92,12 @@ func (r *runner) watch(ws []mem.Watch) {
 	}
 }
 
-// keep leaves a snapshot here unless one is there.
+// keep leaves a snapshot here where the index wants one.
 func (r *runner) keep() {
 	if r.keeps != nil && r.keeps() {
 		return
 	}
-	if !r.index.has(r.m.Position()) {
+	if r.index.wants(r.m.Position()) {
 		r.index.add(r.m.Save())
 	}
 }
