@@ -127,11 +127,22 @@ func TestStartHasNoEngine(t *testing.T) {
 // TestArrival: a cursor that has come to a place by a seek has left snapshots before it, so
 // that the first step back from there replays no more than those that follow. A short way forward is not made longer.
 func TestArrival(t *testing.T) {
-	tl, err := NewTimeline(counting(t, 2), 1<<24)
+	for _, memory := range []int64{1 << 24, 32 << 10} {
+		t.Run(fmt.Sprint(memory), func(t *testing.T) { arrives(t, memory) })
+	}
+}
+
+// arrives is TestArrival with so many bytes for snapshots.
+func arrives(t *testing.T, memory int64) {
+	tl, err := NewTimeline(counting(t, 2), memory)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tl.Close()
+	tl.SetSpacing(700)
+	if err := tl.BuildIndex(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	c, err := tl.NewCursor()
 	if err != nil {
 		t.Fatal(err)

@@ -84,9 +84,6 @@ func (s *endSearch) match() (bool, error) {
 	if same := m.sameXState(want.XState) && s.sameMemory(); s.err != nil {
 		return false, s.err
 	} else if !same {
-		if m.guess && m.asked > 0 && s.guessFails() {
-			return false, m.diverged("memory at the interval's end, if no state component was in use beyond what the state says (XINUSE)", "its hash", "another")
-		}
 		s.learn()
 		return false, nil
 	}
@@ -155,7 +152,12 @@ func (s *endSearch) sameMemory() bool {
 	if sum == want || sum+s.hashOwned(false) == want {
 		return true
 	}
-	if s.misses++; s.misses > maxMisses && !s.hashing {
+	s.misses++
+	if m.guess && m.asked > 0 && s.guessFails() {
+		s.err = m.diverged("memory at the interval's end, if no state component was in use beyond what the state says (XINUSE)", "its hash", "another")
+		return false
+	}
+	if s.misses > maxMisses && !s.hashing {
 		s.hashing = true
 		s.owned = slices.DeleteFunc(s.owned, func(p ownedPage) bool { return m.Mem.IsWritten(p.addr) }) // sum has them
 		m.Mem.Hash(checkpoint.HashWord, sum)

@@ -137,16 +137,26 @@ func (x *index) before(p checkpoint.Position) *Snapshot {
 	return ms[i-1].hold()
 }
 
-// wants reports whether a snapshot at p is worth while: there is none, and while memory is scarce it is of more use than those
-// that were dropped last. To take one costs more than its memory: the machine copies each page that it stores to from there on.
-func (x *index) wants(p checkpoint.Position) bool {
+// has reports whether there is a snapshot at p.
+func (x *index) has(p checkpoint.Position) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	ms, i := x.from(p)
+	return i < len(ms) && ms[i].Pos == p
+}
+
+// from returns the snapshots of p's interval, and the number of the first at or behind p. The caller holds mu.
+func (x *index) from(p checkpoint.Position) ([]*Snapshot, int) {
 	ms := x.of(p.Interval).snapshots
-	i := sort.Search(len(ms), func(i int) bool { return ms[i].Pos.Compare(p) >= 0 })
-	if i < len(ms) && ms[i].Pos == p {
-		return false
-	}
+	return ms, sort.Search(len(ms), func(i int) bool { return ms[i].Pos.Compare(p) >= 0 })
+}
+
+// isOfUse reports whether a run that comes by p had better leave a snapshot there. While memory is scarce it is to be of more use than
+// those that were dropped last: the machine copies each page that it stores to from there on.
+func (x *index) isOfUse(p checkpoint.Position) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ms, i := x.from(p)
 	return i == 0 || p.Instr-ms[i-1].Pos.Instr >= sparse*x.spacing || x.inUse() <= x.budget/4*3 || x.cost(ms[i-1].Pos, p, ms[i:]) > x.dropped
 }
 
@@ -159,8 +169,8 @@ func (x *index) add(k *Snapshot) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	l := x.of(k.Pos.Interval)
-	i := sort.Search(len(l.snapshots), func(i int) bool { return l.snapshots[i].Pos.Compare(k.Pos) >= 0 })
-	if i < len(l.snapshots) && l.snapshots[i].Pos == k.Pos {
+	ms, i := x.from(k.Pos)
+	if i < len(ms) && ms[i].Pos == k.Pos {
 		k.Release()
 		return
 	}

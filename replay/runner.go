@@ -92,12 +92,12 @@ func (r *runner) watch(ws []mem.Watch) {
 	}
 }
 
-// keep leaves a snapshot here where the index wants one.
+// keep leaves a snapshot here unless one is there.
 func (r *runner) keep() {
 	if r.keeps != nil && r.keeps() {
 		return
 	}
-	if r.index.wants(r.m.Position()) {
+	if !r.index.has(r.m.Position()) {
 		r.index.add(r.m.Save())
 	}
 }
@@ -133,7 +133,9 @@ func (r *runner) run(ctx context.Context, goal Target, skip bool) (Reason, error
 			return why, err
 		}
 		skip = false
-		r.keep()
+		if r.index.isOfUse(r.m.Position()) {
+			r.keep()
+		}
 		if r.passed != nil {
 			r.passed()
 		}
