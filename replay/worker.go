@@ -51,12 +51,12 @@ func (x *index) worker(id uint32, q stops) (*worker, error) {
 }
 
 // park has a worker wait for the next search: its processor knows the code that was executed, which most searches of a session
-// execute again. Its memory is given back, and its engine if that has memory which others may need, while nobody waits for it.
+// execute again. Its memory is given back, and its engine if others may need that one's, while nobody waits for it.
 func (x *index) park(w *worker) {
 	x.closing.RLock()
 	go func() {
 		defer x.closing.RUnlock()
-		if e, ok := w.m.CPU.Engine().(x86.PooledEngine); ok && e.HasMemory() {
+		if e, ok := w.m.CPU.Engine().(x86.PooledEngine); ok && e.IsWanted() {
 			w.m.interpret()
 		}
 		start := x.before(checkpoint.Position{Interval: w.m.iv.ID})

@@ -45,8 +45,8 @@ type RangeInvalidator interface {
 
 // PooledEngine is an Engine that takes memory of which there is only so much for all engines together.
 type PooledEngine interface {
-	// HasMemory reports whether it has taken some.
-	HasMemory() bool
+	// IsWanted reports whether others may soon need the memory that it has.
+	IsWanted() bool
 }
 
 // AllPages stands for all pages in Engine.Invalidate.

@@ -75,6 +75,13 @@ func (p *Pool) isTaken() bool {
 	return len(p.free) == 0
 }
 
+// available is for how many more engines there is memory.
+func (p *Pool) available() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.free) + len(p.idle)
+}
+
 // leave forgets what is its processor's alone.
 func (e *Engine) leave() {
 	c := e.t.c

@@ -96,3 +96,16 @@ func TestIdleIsBounded(t *testing.T) {
 		t.Errorf("%d engines are left, with %d bytes", n, bytes)
 	}
 }
+
+// TestIsWanted: an engine that waits keeps its memory while there is enough for others.
+func TestIsWanted(t *testing.T) {
+	for _, x := range []struct {
+		free, idle, chunk int
+		want              bool
+	}{{chunks / 2, 0, 4096, false}, {chunks/2 - 1, 0, 4096, true}, {chunks/2 - 1, 1, 4096, false}, {0, 0, 0, false}} {
+		e := &Engine{chunk: x.chunk, pool: &Pool{free: make([]int, x.free), idle: make([]*Engine, x.idle)}}
+		if got := e.IsWanted(); got != x.want {
+			t.Errorf("%d free, %d idle, memory at %d: %t", x.free, x.idle, x.chunk, got)
+		}
+	}
+}

@@ -43,8 +43,8 @@ func (e *Engine) starts() bool {
 	return true
 }
 
-// HasMemory implements x86.PooledEngine.
-func (e *Engine) HasMemory() bool { return e.chunk != 0 }
+// IsWanted implements x86.PooledEngine: half of all memory is for engines that execute.
+func (e *Engine) IsWanted() bool { return e.chunk != 0 && e.pool.available() < chunks/2 }
 
 // interpret executes by the interpreter.
 func (e *Engine) interpret(c *x86.CPU, limit uint64) x86.Exit {
