@@ -32,7 +32,7 @@ type index struct {
 	segmentBytes int64
 	idle         []*worker // between searches; see park
 
-	closing sync.RWMutex // read-locked by each close under way; see closeLater
+	closing sync.RWMutex // read-locked by each close under way; see later
 }
 
 // intervalIndex is what is known of one interval.
@@ -45,15 +45,18 @@ type intervalIndex struct {
 
 // closeLater closes a machine that nobody uses any more, while others go on: to give its code and its memory back may
 // take a millisecond, for which no answer waits.
-func (x *index) closeLater(m *Machine) {
+func (x *index) closeLater(m *Machine) { x.later(m.Close) }
+
+// later calls f while others go on.
+func (x *index) later(f func()) {
 	x.closing.RLock()
 	go func() {
 		defer x.closing.RUnlock()
-		m.Close()
+		f()
 	}()
 }
 
-// awaitClosed waits until what closeLater was given before is closed, so that new machines find its code and memory.
+// awaitClosed waits until what closeLater and park were given before is closed or waits, so that new machines find its code and memory.
 func (x *index) awaitClosed() {
 	x.closing.Lock()
 	defer x.closing.Unlock()

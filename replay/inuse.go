@@ -48,7 +48,9 @@ func (m *Machine) inUse() (x86.Exit, error) {
 	case m.solver != nil:
 		return m.solver.ask(), nil
 	case m.guess:
-		m.doubt(m.CPU.InUse())
+		if m.iv.End.Forced { // else nobody asks for the pages
+			m.doubt(m.CPU.InUse())
+		}
 		return m.CPU.StepInUse(0), nil
 	}
 	known, err := m.iv.answersFor(m)

@@ -53,9 +53,7 @@ func (x *index) worker(id uint32, q stops) (*worker, error) {
 // park has a worker wait for the next search: its processor knows the code that was executed, which most searches of a session
 // execute again. Its memory is given back, and its engine if others may need that one's, while nobody waits for it.
 func (x *index) park(w *worker) {
-	x.closing.RLock()
-	go func() {
-		defer x.closing.RUnlock()
+	x.later(func() {
 		if e, ok := w.m.CPU.Engine().(x86.PooledEngine); ok && e.IsWanted() {
 			w.m.interpret()
 		}
@@ -73,7 +71,7 @@ func (x *index) park(w *worker) {
 		if !isKept {
 			w.m.Close()
 		}
-	}()
+	})
 }
 
 // do returns up to n stops of a task, in the order asked for.

@@ -4,17 +4,24 @@
 
 const { wait } = require("./editor");
 
-// crashed opens the story of a program at its crash. With settles, the milliseconds that the editor has to start, F5 is to take no more
-// than two seconds; without, the editor is at it still.
-async function crashed(stage, settles = 0, file = "ledger.c") {
-    const ed = await stage.open(file.split(".")[0]);
+// toStop opens a file of a story, presses F5 when the editor has had settles milliseconds to start, and waits until the program stands at
+// the line that lineOf returns. took is how long that was, in milliseconds.
+async function toStop(stage, story, file, settles, lineOf, what) {
+    const ed = await stage.open(story);
     await ed.open(file);
     await wait(settles);
     const began = Date.now();
     await ed.page.keyboard.press("F5");
-    await ed.atLine(ed.story.lines.CRASH);
+    await ed.atLine(lineOf(ed));
     const took = Date.now() - began;
-    stage.note(`F5 to the crash: ${took} ms`);
+    stage.note(`F5 to the ${what}: ${took} ms`);
+    return { ed, took };
+}
+
+// crashed opens the story of a program at its crash. With settles, F5 is to take no more than two seconds; without, the editor is at it
+// still.
+async function crashed(stage, settles = 0, file = "ledger.c") {
+    const { ed, took } = await toStop(stage, file.split(".")[0], file, settles, (ed) => ed.story.lines.CRASH, "crash");
     if (settles > 0 && took > 2000) {
         throw new Error(`F5 to the crash takes ${took} ms, more than 2000`);
     }
@@ -23,13 +30,7 @@ async function crashed(stage, settles = 0, file = "ledger.c") {
 
 // stopped is crashed for the debugger that does nothing, which stops at line 38.
 async function stopped(stage, settles) {
-    const ed = await stage.open("nothing");
-    await ed.open("ledger.c");
-    await wait(settles);
-    const began = Date.now();
-    await ed.page.keyboard.press("F5");
-    await ed.atLine(38);
-    stage.note(`F5 to the stop of a debugger that does nothing: ${Date.now() - began} ms`);
+    const { ed } = await toStop(stage, "nothing", "ledger.c", settles, () => 38, "stop of a debugger that does nothing");
     return ed;
 }
 
