@@ -94,6 +94,36 @@ func (x *index) tasksIn(ctx context.Context, id uint32, q *stops, events []check
 	return out
 }
 
+// nearSpacings is how many times the distance of snapshots a search for the newest stops goes back through ground that no
+// segment covers, before it goes through that from its start on.
+const nearSpacings = 32
+
+// nearFirst has a search for the newest stops that begins in ground which no segment covers look through the end of that first, from
+// snapshot to snapshot. Segments are made from the ground's start on, and most of what is asked for is near. It is a quarter of the
+// ground at most, so after a few searches there is none left.
+func (x *index) nearFirst(tasks []task) []task {
+	if len(tasks) == 0 || !tasks[0].fresh {
+		return tasks
+	}
+	rest, end := tasks[0], tasks[0].hi
+	if p, ok := x.endOf(end.Interval); ok {
+		end = earlier(end, p)
+	}
+	if end.Instr == ^uint64(0) || end.Compare(rest.lo) <= 0 { // where it ends is not known
+		return tasks
+	}
+	least := end.Instr - min(nearSpacings*x.spacing, (end.Instr-rest.lo.Instr)/4)
+	var out []task
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ms, i := x.from(end)
+	for i--; i >= 0 && ms[i].Pos.Instr >= least && ms[i].Pos.Compare(rest.lo) > 0; i-- {
+		out = append(out, task{lo: ms[i].Pos, hi: end, from: rest.from})
+		end, rest.hi = ms[i].Pos, ms[i].Pos
+	}
+	return append(append(out, rest), tasks[1:]...)
+}
+
 // mostJoined is how many instructions tasks that are made one have at most.
 const mostJoined = 32_000_000
 
@@ -156,6 +186,7 @@ func (s *search) find(ctx context.Context, from, to checkpoint.Position) ([]cand
 	}
 	if s.o == newest {
 		slices.Reverse(tasks)
+		tasks = s.index.nearFirst(tasks)
 	}
 	tasks = joinTasks(tasks)
 	s.tasks, s.answers, s.limit = tasks, make([]*answer, len(tasks)), len(tasks)

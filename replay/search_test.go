@@ -347,3 +347,48 @@ func TestJoinTasks(t *testing.T) {
 		t.Error("none was joined")
 	}
 }
+
+// TestNearFirst: what nearFirst takes from the end of ground that no segment covers begins at snapshots, is a quarter of that at most,
+// and together with the rest of it is what there was.
+func TestNearFirst(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	at := func(instr uint64) checkpoint.Position { return checkpoint.Position{Interval: 1, Instr: instr} }
+	all := 0
+	for range 500 {
+		lo, size := rng.Uint64N(1000), 1+rng.Uint64N(100_000)
+		end := at(lo + size)
+		x := &index{spacing: 100, known: map[uint32]*intervalIndex{}}
+		l := x.of(1)
+		l.end = &end
+		for i := uint64(0); i < end.Instr; i += 1 + rng.Uint64N(300) {
+			l.snapshots = append(l.snapshots, &Snapshot{Pos: at(i)})
+		}
+		tasks := []task{{lo: at(lo), hi: at(^uint64(0)), fresh: true}, {lo: checkpoint.Position{}, hi: checkpoint.Position{Instr: 9}}}
+		if rng.IntN(2) == 0 {
+			tasks[0].hi = end
+		}
+		got := x.nearFirst(slices.Clone(tasks))
+		n := len(got) - len(tasks)
+		if got[n+1] != tasks[1] || got[n].lo != tasks[0].lo || !got[n].fresh {
+			t.Fatalf("%v became %v", tasks, got)
+		}
+		if n == 0 && got[0] != tasks[0] {
+			t.Fatalf("%v became %v, which is all", tasks[0], got[0])
+		}
+		hi := end
+		for _, k := range got[:n] {
+			if k.hi != hi || k.fresh || !x.has(k.lo) {
+				t.Fatalf("%v is not what goes from a snapshot to %s", k, hi)
+			}
+			hi = k.lo
+		}
+		near := end.Instr - hi.Instr
+		if n > 0 && got[n].hi != hi || near > size/4 || near > nearSpacings*x.spacing {
+			t.Fatalf("%d of %d instructions first, up to %s; then %v", near, size, hi, got[n])
+		}
+		all += n
+	}
+	if all < 1000 {
+		t.Errorf("only %d tasks are for what is near", all)
+	}
+}
