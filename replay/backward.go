@@ -103,27 +103,15 @@ func (r *runner) endOfPrevious(ctx context.Context, id uint32) (checkpoint.Posit
 	return r.before(ctx, end)
 }
 
-// endOf returns the position of interval id's end. Where it is not known yet, the
-// cursor runs there.
+// endOf returns the position of interval id's end. Where it is not known yet, a machine of its own runs there
+// first (findEnd).
 func (r *runner) endOf(ctx context.Context, id uint32) (checkpoint.Position, error) {
-	if p, ok := r.index.endOf(id); ok {
-		return p, nil
-	}
-	if err := r.back(checkpoint.Position{Interval: id, Instr: ^uint64(0)}); err != nil {
-		return checkpoint.Position{}, err
-	}
 	for {
-		why, err := r.runToEnd(ctx, Never)
-		if err != nil {
+		if p, ok := r.index.endOf(id); ok {
+			return p, nil
+		}
+		if err := r.index.findEnd(ctx, id); err != nil {
 			return checkpoint.Position{}, err
-		}
-		if why == StopInterrupt {
-			return checkpoint.Position{}, ctx.Err()
-		}
-		if why == StopEnd {
-			r.keep()
-			r.index.foundEnd(r.m.Position())
-			return r.m.Position(), nil
 		}
 	}
 }

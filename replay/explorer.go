@@ -7,7 +7,7 @@ import (
 )
 
 // Explorers are the workers that run through an interval from end to end for what they learn on the
-// way (indexer.go). No other worker may guess which state components the CPU counted as in use: what an
+// way (indexer.go), or to learn where it ends. No other worker may guess which state components the CPU counted as in use: what an
 // explorer learns behind its guess is kept apart until the interval's end shows that it was right.
 
 // draft is what an explorer has learnt behind the first instruction that asked which state
@@ -113,4 +113,46 @@ func (t *Timeline) exploreOnce(ctx context.Context, id uint32) (again bool, err 
 		}
 	}
 	return w.m.guessed(err), err
+}
+
+// ahead is how many times the usual distance lies between the snapshots that findEnd leaves on its way.
+const ahead = 16
+
+// findEnd has the index know where interval id ends, and leaves a snapshot there. The way may be long, and nobody looks at it: so it
+// has few snapshots, behind each of which the pages that are stored to are copied. Errors: those of replay, and ctx's.
+func (x *index) findEnd(ctx context.Context, id uint32) error {
+	x.awaitClosed()
+	w, err := newExplorer(x, id)
+	if err != nil {
+		return err
+	}
+	defer x.closeLater(w.m)
+	defer w.guard(ctx)()
+	if w.draft != nil {
+		defer w.draft.drop()
+	}
+	w.stretch = ahead
+	if err := w.back(checkpoint.Position{Interval: id, Instr: ^uint64(0)}); err != nil {
+		return err
+	}
+	why, err := w.runToEnd(ctx, Never)
+	if err == nil && why == StopInterrupt {
+		return ctx.Err()
+	}
+	end := w.m.Position()
+	if err == nil {
+		w.keep()
+		if w.unsure() {
+			err = w.confirm()
+		}
+	}
+	switch {
+	case w.m.guessed(err): // in vain
+		return nil
+	case err != nil:
+		return err
+	case !w.unsure() || w.publish():
+		x.foundEnd(end)
+	}
+	return nil
 }

@@ -80,35 +80,76 @@ func TestIndexRunsOnce(t *testing.T) {
 	}
 }
 
+// guesses are the answers to what asks which state components are in use: whether XMM was counted as in use.
+var guesses = map[string]bool{"right": false, "wrong": true}
+
 // TestIndexGuesses: an interval that asks which state components are in use is run through once where the answers
 // that the state suggests are right, and what was learnt with wrong ones is dropped.
 func TestIndexGuesses(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		xmm  bool // counted as in use
-	}{{"right", false}, {"wrong", true}} {
-		t.Run(c.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "asks.vplay")
-			w, err := checkpoint.Create(path, checkpoint.WriterOptions{})
-			if err != nil {
+	for name, xmm := range guesses {
+		t.Run(name, func(t *testing.T) { checkGuess(t, askingTimeline(t, xmm), xmm) })
+	}
+}
+
+// askingTimeline is a timeline of an interval that asks.
+func askingTimeline(t *testing.T, xmm bool) *Timeline {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "asks.vplay")
+	w, err := checkpoint.Create(path, checkpoint.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.AddInterval(askingInterval(t, w, 0, false, xmm)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewSession(finished(t, w, path, checkpoint.Manifest{PID: 10, CPU: checkpoint.Identity{Vendor: "AuthenticAMD", XCR0: 7}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tl, err := NewTimeline(s, 1<<24)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		tl.Close()
+		_ = s.Close() // the test is over
+	})
+	tl.SetSpacing(askingTurn / 4)
+	return tl
+}
+
+// TestFindEnd: the end of an interval is found by one run, without running ahead to a forced end, with few snapshots on the way and one
+// there; a run whose guess was wrong leaves nothing.
+func TestFindEnd(t *testing.T) {
+	forced, err := NewTimeline(forcedSession(t), 1<<24)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer forced.Close()
+	forced.SetSpacing(forcedTurns / 50)
+	if err := forced.index.findEnd(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	l := forced.index.of(1)
+	if n := len(l.snapshots); l.end == nil || l.end.Instr != 2*forcedTurns-2 || n < 4 || n > 10 || l.snapshots[n-1].Pos != *l.end {
+		t.Errorf("a forced end: %v, %d snapshots", l.end, n)
+	}
+	for name, xmm := range guesses {
+		tl := askingTimeline(t, xmm)
+		if err := tl.index.findEnd(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		if l := tl.index.of(0); xmm == (l.end != nil) || xmm != (len(l.snapshots) == 1) {
+			t.Errorf("with a guess that is %s: the end is %v, %d snapshots", name, l.end, len(l.snapshots))
+		}
+		if xmm {
+			if err := tl.index.findEnd(t.Context(), 0); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.AddInterval(askingInterval(t, w, 0, false, c.xmm)); err != nil {
-				t.Fatal(err)
-			}
-			s, err := NewSession(finished(t, w, path, checkpoint.Manifest{PID: 10, CPU: checkpoint.Identity{Vendor: "AuthenticAMD", XCR0: 7}}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
-			tl, err := NewTimeline(s, 1<<24)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer tl.Close()
-			tl.SetSpacing(askingTurn / 4)
-			checkGuess(t, tl, c.xmm)
-		})
+		}
+		if l := tl.index.of(0); l.end == nil || !l.snapshots[len(l.snapshots)-1].atEnd() {
+			t.Errorf("with a guess that is %s: the end is %v in the end", name, l.end)
+		}
 	}
 }
 

@@ -25,6 +25,8 @@ type runner struct {
 	isCursor bool
 	// keeps, when set, is asked first whether it takes a snapshot here.
 	keeps func() bool
+	// stretch is how many times the index's spacing lies between the snapshots that a run leaves.
+	stretch uint64
 	// passed, when set, is called at each snapshot that a run leaves at its place.
 	passed func()
 }
@@ -37,7 +39,7 @@ func newRunner(x *index, id uint32, q stops) (*runner, error) {
 		return nil, err
 	}
 	m.Catch.Signal, m.endFirst = true, true
-	return &runner{index: x, m: m, stops: q}, nil
+	return &runner{index: x, m: m, stops: q, stretch: 1}, nil
 }
 
 // guard interrupts the machine when ctx ends, until what it returns is called.
@@ -121,8 +123,8 @@ func (r *runner) run(ctx context.Context, goal Target, skip bool) (Reason, error
 		if ctx.Err() != nil {
 			return StopInterrupt, nil //nolint:nilerr // it is the reason
 		}
-		part := goal
-		if next := (r.m.CPU.Retired/r.index.spacing + 1) * r.index.spacing; next < goal.Instr {
+		part, distance := goal, r.stretch*r.index.spacing
+		if next := (r.m.CPU.Retired/distance + 1) * distance; next < goal.Instr {
 			part = Target{Instr: next}
 		}
 		why, err := r.m.Run(part, skip)
