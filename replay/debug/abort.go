@@ -110,7 +110,7 @@ func guardSlot(code []byte, regs *dwarf.Regs) (uint64, bool) {
 	bases := map[x86asm.Reg]int{x86asm.RSP: dwarf.RSP, x86asm.RBP: dwarf.RBP}
 	var held x86asm.Reg
 	for len(code) > 0 {
-		in, err := x86asm.Decode(code, 64)
+		in, err := decode(code)
 		if err != nil || in.Len == 0 {
 			return 0, false
 		}

@@ -43,7 +43,7 @@ func badReturn(f *replay.FinalImage) (slot, value uint64, ok bool) {
 	}
 	var b [15]byte
 	n := m.ReadMemory(st.RIP, b[:])
-	if in, err := x86asm.Decode(b[:n], 64); err != nil || in.Op != x86asm.RET {
+	if in, err := decode(b[:n]); err != nil || in.Op != x86asm.RET {
 		return 0, 0, false
 	}
 	slot = st.R[4]

@@ -243,7 +243,7 @@ func (d *Symbols) Disassemble(b []byte, pc uint64) (string, int) {
 	if err != nil {
 		return fmt.Sprintf("(bad) %#02x", b[0]), 1
 	}
-	if a, err := x86asm.Decode(b, 64); err == nil && a.Len == in.Len {
+	if a, err := decode(b); err == nil && a.Len == in.Len {
 		return x86asm.GNUSyntax(a, pc, func(addr uint64) (string, uint64) {
 			m, mod := d.at(addr)
 			if m == nil {

@@ -1,0 +1,22 @@
+package debug
+
+import "testing"
+
+// TestDisplacement: a displacement of 32 bits is signed, as gdb prints it; the address of a MOV
+// that has one of 64 bits is none.
+func TestDisplacement(t *testing.T) {
+	for _, c := range []struct {
+		code []byte
+		want string
+	}{
+		{[]byte{0x48, 0x89, 0xbd, 0xe8, 0xfd, 0xff, 0xff}, "mov %rdi,-0x218(%rbp)"},
+		{[]byte{0x48, 0x8b, 0x84, 0xc3, 0xe8, 0xfd, 0xff, 0xff}, "mov -0x218(%rbx,%rax,8),%rax"},
+		{[]byte{0x48, 0x8b, 0x83, 0x18, 0x02, 0x00, 0x00}, "mov 0x218(%rbx),%rax"},
+		{[]byte{0x64, 0x48, 0x8b, 0x04, 0x25, 0xe8, 0xff, 0xff, 0xff}, "mov %fs:-0x18,%rax"},
+		{[]byte{0xa1, 0xf0, 0xff, 0xff, 0xff, 0, 0, 0, 0}, "mov 0xfffffff0,%eax"},
+	} {
+		if got := DisassembleBytes(c.code, 0x1000); got != c.want {
+			t.Errorf("% x: %q, want %q", c.code, got, c.want)
+		}
+	}
+}
