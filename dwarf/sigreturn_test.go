@@ -53,3 +53,24 @@ func TestBacktraceSigreturn(t *testing.T) {
 		}
 	}
 }
+
+// TestBacktraceInjected: what Go's runtime has called in the place of an instruction that faulted
+// returns to that instruction, and not behind a call. The instruction before may be of another line
+// or inlined function.
+func TestBacktraceInjected(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		want uint64
+	}{{"runtime.sigpanic", 0x1020}, {"runtime.asyncPreempt", 0x1020}, {"runtime.gopanic", 0x101f}} {
+		m := moduleOf(ehFrame(0x2000, "zR", 0x1000, 0x40, start, nil), 0x2000)
+		m.symbols = []symbol{{name: c.name, addr: 0x1000, size: 0x10}, {name: "main.use", addr: 0x1010, size: 0x20}}
+		var r Regs
+		r.Set(RSP, 0x7000)
+		r.Set(RIP, 0x1004)
+		find := func(pc uint64) (*Module, uint64, bool) { return m, 0, pc >= 0x1000 && pc < 0x2000 }
+		frames := Backtrace(r, words{0x7000: 0x1020}, find, 10)
+		if len(frames) < 2 || frames[1].PC != c.want {
+			t.Errorf("%s: %+v, want a caller at %#x", c.name, frames, c.want)
+		}
+	}
+}

@@ -224,9 +224,23 @@ func Backtrace(regs Regs, mem Memory, modules Modules, limit int) []Frame {
 		if err != nil || caller.V[RIP] == 0 || caller.V[RSP] <= regs.V[RSP] && !signal {
 			break
 		}
-		regs, inCall = caller, !signal
+		regs, inCall = caller, !signal && !f.isInjected()
 	}
 	return out
+}
+
+// isInjected reports whether no instruction called the frame's function: Go's handlers of signals
+// put the place that was interrupted on the stack, as if a call stood before it (runtime/traceback.go,
+// injectedCall). Of a nil pointer that place is the one that matters.
+func (f *Frame) isInjected() bool {
+	if f.Module == nil {
+		return false
+	}
+	switch name, _, _ := f.Module.Symbol(f.PC - f.Bias); name {
+	case "runtime.sigpanic", "runtime.asyncPreempt", "runtime.debugCallV2":
+		return true
+	}
+	return false
 }
 
 // guess finds a caller without call frame information. In the innermost frame,
