@@ -319,10 +319,7 @@ func (t *tracker) crash(m *replay.Machine) {
 		return
 	}
 	isAddress := abi.Signal(f.Signo) == abi.SIGSEGV || abi.Signal(f.Signo) == abi.SIGBUS
-	want := slice.TargetWants(m.CPU, &in)
-	if len(want) == 0 || want[0].IsMemory && want[0].Addr == f.Addr {
-		want = slice.CrashWants(m.CPU, &in, isAddress)
-	}
+	want := slice.FaultWants(m.CPU, &in, isAddress, f.Addr)
 	var names []string
 	for _, l := range want {
 		switch {

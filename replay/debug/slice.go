@@ -245,10 +245,7 @@ func (g *Cursor) crashCriterion(ctx context.Context, o *slice.Options) (string, 
 		return g.targetCriterion(ctx, o)
 	}
 	// An address that cannot be one is refused at the jump, not behind it.
-	if o.Want = slice.TargetWants(m.CPU, &in); len(o.Want) == 0 || o.Want[0].IsMemory && o.Want[0].Addr == e.Addr {
-		o.Want = slice.CrashWants(m.CPU, &in, isAddress)
-	}
-	if len(o.Want) == 0 {
+	if o.Want = slice.FaultWants(m.CPU, &in, isAddress, e.Addr); len(o.Want) == 0 {
 		return "", fmt.Errorf("%w (the address is made of constants and the stack pointer)", ErrNoCriterion)
 	}
 	var names []string

@@ -67,6 +67,9 @@ func resultIn(dst *dataflow.RegSet, in *x86.Inst) Result {
 func CrashWants(c *x86.CPU, in *x86.Inst, isAddress bool) (out []Location) {
 	k := dataflow.Compile(c.RIP, in, false)
 	set := k.Address
+	if k.Indirect && in.Flags&x86.InstMem != 0 {
+		set.Add(k.Decides.Src) // a call through a table: what the address of its entry is made of
+	}
 	if !isAddress {
 		for i := range k.Flows {
 			set.Add(k.Flows[i].Src)
@@ -84,6 +87,20 @@ func CrashWants(c *x86.CPU, in *x86.Inst, isAddress bool) (out []Location) {
 		}
 	}
 	return out
+}
+
+// FaultWants is CrashWants, or TargetWants for a jump that was refused because of where it goes
+// to, and not because of where it has that from. addr is the address that the signal tells, which
+// is 0 for one that is not canonical.
+func FaultWants(c *x86.CPU, in *x86.Inst, isAddress bool, addr uint64) []Location {
+	want := TargetWants(c, in)
+	if len(want) == 0 {
+		return CrashWants(c, in, isAddress)
+	}
+	if w := want[0]; w.IsMemory && (addr-w.Addr < w.Len || uint64(int64(w.Addr)<<16>>16) != w.Addr) {
+		return CrashWants(c, in, isAddress)
+	}
+	return want
 }
 
 // TargetWants returns where the instruction in, at which c stands and which goes where
