@@ -256,7 +256,7 @@ func (in *info) atEnd(f *replay.FinalImage, r *loader.Resolver, symbols *image.S
 	if n := mem.ReadMemory(st.RIP, b[:]); n > 0 {
 		in.Instruction = debug.Disassemble(mem, st.RIP)
 		if in.Signal != "" && in.Address == 0 {
-			in.NotCanonical = debug.NotCanonical(st, b[:n])
+			in.NotCanonical = debug.NotCanonical(st, mem, b[:n])
 		}
 	}
 	in.LocalFiles = debug.LocalFiles(r.Modules(), mem, symbols)

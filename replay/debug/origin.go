@@ -81,7 +81,7 @@ func decodeAt(t *replay.Cursor) x86asm.Inst {
 	var b [15]byte
 	m := t.Machine()
 	n, _ := m.Mem.Peek(m.CPU.RIP, b[:])
-	in, err := x86asm.Decode(b[:n], 64)
+	in, err := decode(b[:n])
 	if err != nil {
 		return x86asm.Inst{}
 	}
@@ -126,27 +126,45 @@ func effective(st *x86.State, m x86asm.Mem, length int) uint64 {
 	return a
 }
 
-// NotCanonical names the address that the instruction in b would go to, and the
-// registers it is made of, when no address can be like that: such an access
-// raises #GP or #SS, of which the signal says no address (SDM vol. 1, 3.3.7.1).
-func NotCanonical(st *x86.State, b []byte) string {
-	in, err := x86asm.Decode(b, 64)
+// NotCanonical names the address that the instruction in b would access or jump to, and
+// the registers it is made of, when no address can be like that: it raises #GP or #SS, of
+// which the signal says no address (SDM vol. 1, 3.3.7.1).
+func NotCanonical(st *x86.State, m Memory, b []byte) string {
+	in, err := decode(b)
 	if err != nil {
 		return ""
 	}
-	m, ok := memoryOf(in)
-	if !ok {
-		return ""
+	isJump := in.Op == x86asm.CALL || in.Op == x86asm.JMP
+	if r, ok := in.Args[0].(x86asm.Reg); ok && isJump {
+		target, ok := registerValue(st, r)
+		return notCanonical(st, target, ok, r)
 	}
-	a := effective(st, m, in.Len)
-	if uint64(int64(a)<<16>>16) == a {
+	o, ok := memoryOf(in)
+	a := effective(st, o, in.Len)
+	if s := notCanonical(st, a, ok, o.Base, o.Index); s != "" || !ok || !isJump {
+		return s
+	}
+	target, ok := m.Word(a)
+	if s := notCanonical(st, target, ok); s != "" {
+		return fmt.Sprintf("%s, from %#x", s, a)
+	}
+	return ""
+}
+
+// notCanonical is the text of NotCanonical for an address that is made of registers. "" where
+// the address is not known, or memory could have it.
+func notCanonical(st *x86.State, a uint64, known bool, from ...x86asm.Reg) string {
+	if !known || uint64(int64(a)<<16>>16) == a {
 		return ""
 	}
 	var regs []string
-	for _, r := range []x86asm.Reg{m.Base, m.Index} {
+	for _, r := range from {
 		if v, ok := registerValue(st, r); ok {
 			regs = append(regs, fmt.Sprintf("%%%s=%#x%s", strings.ToLower(r.String()), v, AsText(v)))
 		}
+	}
+	if len(regs) == 0 {
+		return fmt.Sprintf("%#x%s is no canonical address", a, AsText(a))
 	}
 	return fmt.Sprintf("%#x is no canonical address: %s", a, strings.Join(regs, ", "))
 }
