@@ -112,10 +112,12 @@ type info struct {
 	Where        string            `json:"where,omitempty"`
 	Source       string            `json:"source,omitempty"`
 	Backtrace    []loader.Location `json:"backtrace,omitempty"`
-	Message      string            `json:"message,omitempty"`   // of the C library, when it aborted
-	Overwrite    *debug.Overwrite  `json:"overwrite,omitempty"` // what ended the program by being overwritten
-	IsMoment     bool              `json:"moment,omitempty"`    // nothing runs in it: no past, no future
-	Threads      int               `json:"threads,omitempty"`   // of a moment
+	Calls        int               `json:"calls,omitempty"`          // how many there are, where Backtrace is cut off
+	Overflow     string            `json:"stack_overflow,omitempty"` // the stack that is full
+	Message      string            `json:"message,omitempty"`        // of the C library, when it aborted
+	Overwrite    *debug.Overwrite  `json:"overwrite,omitempty"`      // what ended the program by being overwritten
+	IsMoment     bool              `json:"moment,omitempty"`         // nothing runs in it: no past, no future
+	Threads      int               `json:"threads,omitempty"`        // of a moment
 	Intervals    int               `json:"intervals"`
 	Fat          int               `json:"fat"`
 	Slim         int               `json:"slim"`
@@ -130,6 +132,9 @@ type info struct {
 	Environment  string            `json:"environment"`
 	Notes        []string          `json:"notes,omitempty"`
 }
+
+// maxCalls bounds how many calls are counted.
+const maxCalls = 100_000
 
 // shownFrames is how many calls of the backtrace info lists.
 const shownFrames = 8
@@ -264,6 +269,10 @@ func (in *info) atEnd(f *replay.FinalImage, r *loader.Resolver, symbols *image.S
 	in.Where, in.Source = at.String(), at.Source()
 	regs := loader.Regs(st)
 	in.Backtrace = debug.Backtrace(r, &regs)
+	in.Overflow = debug.StackOverflow(f)
+	if n := len(r.Backtrace(&regs, maxCalls)); n > debug.BacktraceLimit {
+		in.Calls = n
+	}
 	if err := r.Limited(); err != nil {
 		in.Notes = append(slices.Clip(in.Notes), "names are missing: "+err.Error()+" (--limit allows more)")
 	}
@@ -348,6 +357,7 @@ func (in *info) printEnd(line lineWriter) {
 		line("at", "%#x: %s", in.RIP, in.Where)
 	}
 	line("source", "%s", in.Source)
+	line("stack", "%s", in.Overflow)
 	line("message", "%s", in.Message)
 	if in.Overwrite != nil {
 		printOverwrite(in.Overwrite, line)
@@ -362,7 +372,7 @@ func (in *info) printBacktrace(line lineWriter) {
 			continue
 		}
 		if i > shown {
-			line("", "and %d more", len(in.Backtrace)-i)
+			line("", "and %s", in.moreCalls(i))
 			break
 		}
 		name := ""
@@ -371,6 +381,15 @@ func (in *info) printBacktrace(line lineWriter) {
 		}
 		line(name, "%s %s", l, l.Source())
 	}
+}
+
+// moreCalls says how many calls are not listed, when i are.
+func (in *info) moreCalls(i int) string {
+	n := len(in.Backtrace) - i + max(in.Calls-debug.BacktraceLimit, 0)
+	if in.Calls == maxCalls {
+		return fmt.Sprintf("more than %s more", text.Count(uint64(n)))
+	}
+	return text.Count(uint64(n)) + " more"
 }
 
 // printRecording says how much was recorded, and on what.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"vplay/loader"
+	"vplay/replay/debug"
 )
 
 // TestShownCalls: info lists what led to a signal also when the handler of a runtime calls many functions before it aborts.
@@ -15,5 +16,18 @@ func TestShownCalls(t *testing.T) {
 	plain[12].Function = loader.SignalFrame
 	if got := shownCalls(plain); got != 12+shownFrames {
 		t.Errorf("%d calls with a signal's handler", got)
+	}
+}
+
+// TestMoreCalls: a deep recursion is not cut to the frames that info has the names of.
+func TestMoreCalls(t *testing.T) {
+	for _, c := range []struct {
+		named, calls int
+		want         string
+	}{{12, 0, "3 more"}, {debug.BacktraceLimit, 14975, "14,966 more"}, {debug.BacktraceLimit, maxCalls, "more than 99,991 more"}} {
+		in := &info{Backtrace: make([]loader.Location, c.named), Calls: c.calls}
+		if got := in.moreCalls(9); got != c.want {
+			t.Errorf("%d named of %d: %q, want %q", c.named, c.calls, got, c.want)
+		}
 	}
 }

@@ -12,10 +12,13 @@ import (
 // The calls that led to a place, by name, for commands that print them. Frames in which
 // variables can be looked at are in symbols.go.
 
+// BacktraceLimit is how many frames Backtrace has at most, inlined functions not counted.
+const BacktraceLimit = 64
+
 // Backtrace returns the calls that led to a thread's present place, inlined
 // ones too, innermost first. Callers are named by where they go on.
 func Backtrace(r *loader.Resolver, regs *checkpoint.Regs) []loader.Location {
-	return BacktraceOf(r, regs, 64)
+	return BacktraceOf(r, regs, BacktraceLimit)
 }
 
 // BacktraceOf is Backtrace for a number of frames, inlined functions not counted.
