@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"vplay/checkpoint"
+	"vplay/checkpoint/abi"
 	"vplay/replay"
 	"vplay/replay/debug/api"
 )
@@ -218,6 +219,9 @@ func (g *Cursor) jump(ctx context.Context, r *api.Resume) (api.Stop, error) {
 	}
 	if g.image != was {
 		return g.execStop(), nil
+	}
+	if st := g.stop; !r.Alone && st.Kind == api.StopSignal && st.Signo != int(abi.SIGTRAP) && !passes(r.PassSignals, int32(st.Signo)) {
+		return st, nil // stops gdb in any thread, and it would say that the stepped one has crashed
 	}
 	return g.forThread(g.stop, r.TID), nil
 }

@@ -28,6 +28,22 @@ func TestThreads(t *testing.T) {
 	})...)
 }
 
+// TestSeekToOtherThread moves to the crash of another thread than the one that gdb steps for it:
+// the thread that has crashed is the one that gdb names.
+func TestSeekToOtherThread(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "elsewhere", "-O0", "-pthread")
+	addr := serve(t, g.record(t), "--symbols", g.dir+"/symbols")
+	out := gdb(t, addr, loadCommands, "info threads", "vplay seek 50%", "info threads", "echo @\\n", "vplay seek crash", "info threads", "echo @\\n", "thread 1", "vplay seek end", "bt 1")
+	expect(t, out, places(t, g, "elsewhere", []string{
+		`\* 2 +Thread`, `\* 1 +Thread`, `^@`, `Thread [23] "elsewhere" received signal SIGSEGV`, `LINE:CRASH`, `\* [23] +Thread`, `^@`,
+		`Switching to thread 1`, `Thread [23] "elsewhere" received signal SIGSEGV`, `#0 .*worker .*LINE:CRASH`,
+	})...)
+	if strings.Contains(out, "Thread 1 \"elsewhere\" received") {
+		t.Errorf("gdb says that the first thread has crashed:\n%s", out)
+	}
+}
+
 // TestStepThread steps threads that do not run at this moment, forward and backward: the
 // process runs until it is their turn, or the recording ends. Functions are called in them,
 // too.
