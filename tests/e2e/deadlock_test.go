@@ -37,8 +37,8 @@ func (g *guest) hangs(n int) bool {
 }
 
 // TestDeadlock records a program until it hangs, which Ctrl-C ends, as it would without the
-// recorder. gdb shows where each thread waits, as in a core file, and goes back to who
-// took which lock.
+// recorder. The script locks says who waits for whom. gdb shows where each thread
+// waits, as in a core file, and goes back to who took which lock.
 func TestDeadlock(t *testing.T) {
 	t.Parallel()
 	g := compile(t, "deadlock", "-O0", "-pthread")
@@ -60,6 +60,16 @@ func TestDeadlock(t *testing.T) {
 	_ = cmd.Wait() // it dies of SIGINT, as the program does
 	if _, err := os.Stat(rec); err != nil {
 		t.Fatalf("%v\n%s", err, out.Bytes())
+	}
+	rows := locks(t, rec)
+	if len(rows) != 1 || rows[0].Kind != "deadlock" || len(rows[0].Waits) != 2 {
+		t.Fatalf("the script locks: %+v", rows)
+	}
+	for i, w := range rows[0].Waits {
+		if w.Holder != rows[0].Waits[1-i].Thread ||
+			!strings.HasSuffix(w.Place, fmt.Sprintf("deadlock.c:%d", g.line(t, "SECOND"))) || !strings.HasSuffix(w.HeldPlace, fmt.Sprintf("deadlock.c:%d", g.line(t, "FIRST"))) {
+			t.Errorf("%+v", w)
+		}
 	}
 	addr := serve(t, rec, "--symbols", g.dir)
 	text := gdb(t, addr, "info threads", "thread apply all bt", "print savings.lock.__data.__owner", "print checking.lock.__data.__owner",

@@ -46,6 +46,12 @@ type lockRow struct {
 		TakenPlace    string `json:"taken_place"`
 		Thread        int
 	}
+	Waits []struct {
+		Place     string
+		HeldPlace string `json:"held_place"`
+		Thread    int
+		Holder    int
+	}
 }
 
 // locks runs the script over a recording, and returns what it found.
