@@ -374,25 +374,32 @@ func (x *exported) csv(t *testing.T) {
 	}
 }
 
-// strace holds system calls to the text of dump.
+// strace holds system calls and signals to what the script of that name prints.
 func (x *exported) strace(t *testing.T) {
 	text := x.text(t, "strace")
 	n := 0
-	for line := range strings.Lines(vplaydOutput(t, "dump", "--json", "--strings", x.rec)) {
-		var e struct{ Kind, Text string }
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
-		if e.Kind != "enter" {
-			continue
-		}
-		_, call, _ := strings.Cut(e.Text, "tid=")
-		if n++; !strings.Contains(text, call+" = ") {
-			t.Errorf("no line is %s", e.Text)
+	for line := range strings.Lines(vplaydOutput(t, "run", "strace", x.rec)) {
+		if n++; !strings.Contains(text, " "+regexp.MustCompile(`^\[\d+\] `).ReplaceAllString(line, "")) {
+			t.Errorf("no line is %s", line)
 		}
 	}
 	if n == 0 {
 		t.Error("no calls")
+	}
+	if !regexp.MustCompile(`\n\d+ \+\+\+ (exited with \d+|killed by SIG[A-Z]+) \+\+\+\n$`).MatchString(text) {
+		t.Errorf("the last line says nothing of the end: %s", text[max(0, len(text)-200):])
+	}
+}
+
+// TestExportDeadlySignal: the signal that a program dies of is among its signals, with what it read before.
+func TestExportDeadlySignal(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "nullptr", "-O0")
+	rec := g.record(t)
+	for _, c := range []struct{ want, format, table string }{{`,SIGSEGV\n$`, "csv", "signals"}, {`--- SIGSEGV \{.*\} ---\n\d+ \+\+\+ killed by SIGSEGV \+\+\+\n$`, "strace", ""}} {
+		if text := vplaydOutput(t, "export", "--to", c.format, "--table", c.table, "-o", "-", rec); !regexp.MustCompile(c.want).MatchString(text) {
+			t.Errorf("%s ends without the signal:\n%s", c.format, text)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/replay/analysis/heap"
-	"vplay/replay/debug"
 	"vplay/replay/mem"
 	"vplay/replay/observe"
 	"vplay/replay/x86"
@@ -48,6 +47,13 @@ type list interface {
 	ended(tid int32, now uint64)
 }
 
+// fault is an instruction that could not be executed.
+type fault struct {
+	event *checkpoint.Event
+	at    checkpoint.Position
+	now   uint64
+}
+
 // order follows a walk through all intervals.
 type order struct {
 	w      *walk
@@ -56,6 +62,7 @@ type order struct {
 	base   uint64 // instructions of the intervals before
 	calls  map[int32][]*listed
 	inside map[int32]*syscall
+	fault  *fault            // no signal has come of it yet
 	live   map[uint64]uint64 // blocks of the heap
 	heap   uint64
 	runs   int32
@@ -187,9 +194,11 @@ func (o *order) before(v *observe.View, e *checkpoint.Event) {
 	tid := int32(e.TID)
 	switch e.Kind {
 	case checkpoint.EventEnter:
-		m := debug.ReadAt{Memory: debug.Memory{Space: v.Machine().Mem}}
-		o.inside[tid] = &syscall{nr: e.NR, name: abi.Name(e.NR), text: abi.Format(m, e.NR, e.Args), begin: o.now(), at: v.Position()}
+		o.inside[tid] = &syscall{nr: e.NR, name: abi.Name(e.NR), text: abi.Format(memoryOf(v), e.NR, e.Args), begin: o.now(), at: v.Position()}
+	case checkpoint.EventFault: // the signal follows, unless the process dies of it
+		o.fault = &fault{e, v.Position(), o.now()}
 	case checkpoint.EventSignal:
+		o.fault = nil
 		o.to.signal(tid, e, v.Position(), o.now())
 	default: // It is told of when it has been applied, or not at all.
 	}
@@ -237,6 +246,10 @@ func (o *order) unreturned(tid int32) {
 
 // end tells that all calls under way are over as far as is known.
 func (o *order) end() {
+	if f := o.fault; f != nil {
+		o.fault = nil
+		o.to.signal(int32(f.event.TID), f.event, f.at, f.now)
+	}
 	for _, tid := range sortedKeys(o.inside) {
 		o.unreturned(tid)
 	}
