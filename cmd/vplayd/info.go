@@ -129,6 +129,7 @@ type info struct {
 	CPU          string            `json:"cpu"`
 	Replay       string            `json:"replay"`                // by which engine
 	LocalFiles   string            `json:"local_files,omitempty"` // of this machine, used because of their build-id
+	NoLines      string            `json:"no_lines,omitempty"`    // of which modules there are no source lines, and why
 	Environment  string            `json:"environment"`
 	Notes        []string          `json:"notes,omitempty"`
 }
@@ -270,6 +271,7 @@ func (in *info) atEnd(f *replay.FinalImage, r *loader.Resolver, symbols *image.S
 	regs := loader.Regs(st)
 	in.Backtrace = debug.Backtrace(r, &regs)
 	in.Overflow = debug.StackOverflow(f)
+	in.NoLines = debug.NoLines(r, in.Backtrace, mem, symbols)
 	if n := len(r.Backtrace(&regs, maxCalls)); n > debug.BacktraceLimit {
 		in.Calls = n
 	}
@@ -412,6 +414,7 @@ func (in *info) printRecording(line lineWriter) {
 		size(in.Sizes.File-in.Sizes.Pages-in.Sizes.Logs))
 	line("cpu", "%s", in.CPU)
 	line("replay", "by %s", in.Replay)
+	line("lines", "%s", in.NoLines)
 	if in.LocalFiles != "" {
 		line("files", "%s: used, for they have the recorded build-id, or none and what was recorded", in.LocalFiles)
 	}

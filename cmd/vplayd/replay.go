@@ -91,6 +91,7 @@ func replayGDB(c *cobra.Command, args, gdbArgs []string, gdb string, f serveFlag
 		return err
 	}
 	defer closeAll()
+	sayNoLines(c, g.Cursor)
 	server := gdbstub.New(g, gdbstub.Options{Log: stubLog(c)})
 	l, err := listen(c, serveFlags{listen: "127.0.0.1:0"})
 	if err != nil {

@@ -137,6 +137,7 @@ func serve(c *cobra.Command, args []string, f serveFlags) error {
 		if names := g.LocalFiles(); names != "" {
 			fmt.Fprintf(c.ErrOrStderr(), "vplayd: with this machine's %s: the build-id, or the content where there is none, is the recorded one (--%s: without)\n", text.Printable(names), noLocalFiles)
 		}
+		sayNoLines(c, g)
 		fmt.Fprintf(c.ErrOrStderr(), "vplayd: %s (process %d), serving on %s\n", p.Program, p.PID, l.Addr())
 		fmt.Fprintf(c.ErrOrStderr(), "vplayd: gdb -ex 'target remote %s'\n", gdbAddress(l.Addr()))
 		if n := len(target.PIDs()); n > 1 {
@@ -144,6 +145,13 @@ func serve(c *cobra.Command, args []string, f serveFlags) error {
 		}
 		return serveOn(c.Context(), server, l, g.Recording().Budget())
 	})
+}
+
+// sayNoLines says which source lines are missing, and what has them.
+func sayNoLines(c *cobra.Command, g *debug.Cursor) {
+	if why := g.NoLines(); why != "" {
+		fmt.Fprintf(c.ErrOrStderr(), "vplayd: source lines: %s\n", text.Printable(why))
+	}
 }
 
 // withServed opens a recording and, unless it is served on standard input and output, the

@@ -34,20 +34,35 @@ func (s *Symbols) Local(mod *Module, m Memory) (name string, ok bool) {
 // localID returns the build-id of the ELF file at a recorded path, "" when it has none. isELF is
 // false when there is no such file that may be opened.
 func localID(name string) (id string, isELF bool) {
-	if !path.IsAbs(name) || path.Clean(name) != name {
-		return "", false
-	}
-	for _, special := range []string{"/proc/", "/dev/", "/sys/"} {
-		if strings.HasPrefix(name, special) {
-			return "", false
-		}
-	}
-	st, err := os.Stat(name)
-	if err != nil || !st.Mode().IsRegular() || st.Size() > maxSymbolFile {
+	if !isOrdinary(name) {
 		return "", false
 	}
 	id, debug, whole := idOfFile(name)
 	return id, debug || whole
+}
+
+// isOrdinary reports whether there is a regular file below ordinary folders at a recorded path.
+func isOrdinary(name string) bool {
+	if !path.IsAbs(name) || path.Clean(name) != name {
+		return false
+	}
+	for _, special := range []string{"/proc/", "/dev/", "/sys/"} {
+		if strings.HasPrefix(name, special) {
+			return false
+		}
+	}
+	st, err := os.Stat(name)
+	return err == nil && st.Mode().IsRegular() && st.Size() <= maxSymbolFile
+}
+
+// Replaced reports whether this machine has another file than the recorded one at the module's
+// path, as where the program was built anew.
+func (s *Symbols) Replaced(mod *Module, m Memory) bool {
+	if !s.local || runtime.GOOS != "linux" || !isOrdinary(mod.Path) {
+		return false
+	}
+	_, isSame := s.Local(mod, m)
+	return !isSame
 }
 
 // systemDebug is where distributions keep the debugging information of what they install,

@@ -53,6 +53,13 @@ func (g *Cursor) BuildELF(mod *image.Module) ([]byte, error) {
 // LocalFiles names the files of this machine that are used, "" when there are none.
 func (g *Cursor) LocalFiles() string { return g.files.local() }
 
+// NoLines says of which of the program's modules that calls are in no source lines are known, and
+// why; "" when there are none.
+func (g *Cursor) NoLines() string {
+	regs := loader.Regs(g.state())
+	return NoLines(g.names(), Backtrace(g.names(), &regs), present{g}, g.session.symbols)
+}
+
 // Commands lists the names of the monitor commands.
 func Commands() []string { return slices.Sorted(maps.Keys(monitorCommands)) }
 

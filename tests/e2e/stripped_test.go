@@ -123,12 +123,17 @@ func TestLocalFiles(t *testing.T) {
 		}
 	}
 	files := regexp.MustCompile(`(?m)^files +.*/tour[,: ]`)
-	if out := info(); files.MatchString(out) {
-		t.Errorf("a file that is gone is used:\n%s", out)
+	lines := regexp.MustCompile(`(?m)^lines +none of (.*)$`)
+	gone := info()
+	if files.MatchString(gone) {
+		t.Errorf("a file that is gone is used:\n%s", gone)
+	}
+	if m := lines.FindStringSubmatch(gone); m == nil || !regexp.MustCompile(`/tour: name the folder of a file with build-id [0-9a-f]{40} by --symbols$`).MatchString(m[1]) {
+		t.Errorf("nothing says what the lines take:\n%s", gone)
 	}
 	put(filepath.Join(g.dir, "symbols", "tour"))
-	if out := info(); !files.MatchString(out) {
-		t.Errorf("the file is not named:\n%s", out)
+	if out := info(); !files.MatchString(out) || lines.MatchString(out) {
+		t.Errorf("the file is not named, or its lines are missed:\n%s", out)
 	}
 	if out := info("--no-local-files"); strings.Contains(out, "\nfiles ") {
 		t.Errorf("files are used in spite of the flag:\n%s", out)
@@ -138,6 +143,8 @@ func TestLocalFiles(t *testing.T) {
 	put(compile(t, "divide").bin)
 	if out := info(); files.MatchString(out) {
 		t.Errorf("a file with another build-id is used:\n%s", out)
+	} else if m := lines.FindStringSubmatch(out); m == nil || !strings.Contains(m[1], "/tour: the file there is another build; ") {
+		t.Errorf("nothing says that the file is another build:\n%s", out)
 	}
 }
 

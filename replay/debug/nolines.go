@@ -1,0 +1,54 @@
+package debug
+
+import (
+	"fmt"
+	"strings"
+
+	"vplay/loader"
+	"vplay/loader/image"
+)
+
+// NoLines says of which modules that calls are in no source lines are known, and why, as far as
+// they are the program's own: of the libraries of a system they lack nearly everywhere. "" where
+// there are none.
+func NoLines(r *loader.Resolver, calls []loader.Location, m image.Memory, s *image.Symbols) string {
+	var out []string
+	seen := map[string]bool{}
+	for i := range calls {
+		mod := r.Module(calls[i].Addr)
+		if mod == nil || seen[mod.Path] || isSystemLibrary(mod.Path) {
+			continue
+		}
+		seen[mod.Path] = true
+		if f := r.File(mod); f == nil || !f.HasLines() {
+			out = append(out, "none of "+mod.Path+": "+whyNoLines(mod, m, s))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// isSystemLibrary reports whether a path is one of what a distribution installs for programs.
+func isSystemLibrary(path string) bool {
+	for _, dir := range []string{"/lib", "/usr/lib", "["} {
+		if strings.HasPrefix(path, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+func whyNoLines(mod *image.Module, m image.Memory, s *image.Symbols) string {
+	which := "its file, which has no build-id"
+	if mod.BuildID != "" {
+		which = "a file with build-id " + mod.BuildID
+	}
+	switch path, ok := s.Find(mod, m); {
+	case ok && path == mod.Path:
+		return fmt.Sprintf("it was built without -g, or stripped; name the folder of %s that is not by --symbols", which)
+	case ok:
+		return fmt.Sprintf("%s was built without -g, or stripped", path)
+	case s.Replaced(mod, m):
+		return fmt.Sprintf("the file there is another build; name the folder of %s by --symbols", which)
+	}
+	return fmt.Sprintf("name the folder of %s by --symbols", which)
+}
