@@ -161,17 +161,17 @@ func (r *Recording) Page(ref PageRef, dst *[PageSize]byte) (mask *[512]byte, err
 	}
 	i, ok := r.store.numbers[ref]
 	if !ok {
-		return nil, r.missing(ref)
+		return nil, r.unreadable(r.missing(ref))
 	}
 	p := &r.store.records[i]
 	rec, err := r.record(p)
 	if err != nil {
-		return nil, err
+		return nil, r.unreadable(err)
 	}
 	if ref.Kind == PagePartial {
 		mask, err = unpackPartial(rec, dst)
 		if err != nil {
-			return nil, r.damage(namePack(p.block.pack), fmt.Errorf("page %x: %w", ref.Hash, err))
+			return nil, r.unreadable(r.damage(namePack(p.block.pack), fmt.Errorf("page %x: %w", ref.Hash, err)))
 		}
 		return mask, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Recording reads a recording. All its methods but Close are safe for
@@ -44,6 +45,22 @@ type Recording struct {
 	budget    *Budget
 	held      []*charge // for what is kept until Close
 	read      sync.Map  // parts whose work has been charged
+	lost      atomic.Pointer[error]
+}
+
+// Unreadable returns why the first page that could not be read could not: the file is damaged, or
+// the budget too small. nil where all that were asked for could be.
+func (r *Recording) Unreadable() error {
+	if err := r.lost.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// unreadable notes why a page could not be read, and returns it.
+func (r *Recording) unreadable(err error) error {
+	r.lost.CompareAndSwap(nil, &err)
+	return err
 }
 
 // Open opens the recording at path without a bound on what reading it costs. The

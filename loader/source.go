@@ -60,8 +60,8 @@ func (s *Source) ObjectPage(object uint32, off uint64, page *mem.Page, mask *mem
 }
 
 // Content reads a page record. A page whose record cannot be read is not
-// captured: the reader has reported the damage where the file was opened, and
-// inventing bytes would be worse.
+// captured: inventing bytes would be worse. Who needs it is told why, by
+// Recording.Unreadable.
 func Content(rec *checkpoint.Recording, ref checkpoint.PageRef, page *mem.Page, mask *mem.Mask) mem.Content {
 	switch ref.Kind {
 	case checkpoint.PageZero:

@@ -45,6 +45,16 @@ func (e *NotCapturedError) Error() string {
 	return fmt.Sprintf("replay: at %s (rip %#x): the byte at %#x was not captured", e.At, e.RIP, e.Addr)
 }
 
+// notCaptured is the error where replay needs a byte that is not there: not that the recording
+// lacks it, where a page of the file could not be read.
+func (m *Machine) notCaptured(addr uint64) error {
+	e := &NotCapturedError{At: m.Position(), RIP: m.CPU.RIP, Addr: addr}
+	if err := m.s.Rec.Unreadable(); err != nil {
+		return fmt.Errorf("replay: at %s (rip %#x): the byte at %#x is not there: %w", e.At, e.RIP, e.Addr, err)
+	}
+	return e
+}
+
 // UnsupportedError says that the program executed an instruction, or a call
 // through the vsyscall page, outside the emulated set.
 type UnsupportedError struct {

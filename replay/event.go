@@ -286,7 +286,7 @@ func (m *Machine) onFault() error {
 		m.allowAccess()
 		return nil
 	case x86.FaultNotCaptured:
-		return &NotCapturedError{At: m.Position(), RIP: m.CPU.RIP, Addr: f.Addr}
+		return m.notCaptured(f.Addr)
 	case x86.FaultUD:
 		// The log has no fault here, so the recorded CPU has executed it, whatever CPUID says.
 		if m.CPU.LearnHidden() {

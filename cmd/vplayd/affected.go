@@ -109,7 +109,7 @@ func runAffected(c *cobra.Command, args []string, f *affectedFlags) error {
 // affectedError gives an error its advice.
 func affectedError(err error) error {
 	switch {
-	case replay.Unmatched(err):
+	case replay.Unmatched(err), isDamage(err):
 		return err
 	case errors.Is(err, debug.ErrNoValue):
 		return withHint(err, exitUsage, "EXPR is a C expression, a register as '$rax', ADDRESS,LENGTH, input or input:FD")

@@ -147,7 +147,7 @@ func openRuns(c *cobra.Command, args []string, f serveFlags) (runs []deviate.Run
 // deviateError gives an error its advice.
 func deviateError(err error) error {
 	switch {
-	case replay.Unmatched(err):
+	case replay.Unmatched(err), isDamage(err):
 		return err
 	case errors.Is(err, deviate.ErrNoFault), errors.Is(err, debug.ErrNoCriterion):
 		return withHint(err, exitUsage, "--at and --expr say when and what is wrong in it; the bad run is named last")

@@ -57,7 +57,7 @@ func openRecording(c *cobra.Command, args []string) (*checkpoint.Recording, stri
 	}
 	var damage *checkpoint.FormatError
 	if errors.As(err, &damage) {
-		return nil, path, withHint(err, exitDamaged, "copy it again from where it was recorded")
+		return nil, path, withHint(err, exitDamaged, damageHint)
 	}
 	return nil, path, withHint(err, exitFailed, "is it a file that you may read?")
 }

@@ -64,8 +64,9 @@ Once the file is open, report can read no files but these, write to no folder bu
 the page, and start no other program, where the kernel has Landlock and seccomp
 (vplayd doctor tells).
 
-Exit codes: 0 done, 1 failed, 2 wrong use, 3 replay and recording differ (the page is
-written all the same), 4 the recording is damaged, 130 Ctrl-C.`,
+Exit codes: 0 done, 1 failed, 2 wrong use, 3 replay and recording differ, 4 the recording
+is damaged (where that is found in replay, the page is written all the same, as with 3),
+130 Ctrl-C.`,
 		Example: `  vplayd report -o crash.html server-1.vplay
   vplayd report --symbols build --source src server-1.vplay
   vplayd report --at 3:1200.0 -o before.html server-1.vplay

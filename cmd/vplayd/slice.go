@@ -164,7 +164,7 @@ const maxSliceRows = 10_000
 // sliceError gives an error its advice.
 func sliceError(err error) error {
 	switch {
-	case replay.Unmatched(err):
+	case replay.Unmatched(err), isDamage(err):
 		return err
 	case errors.Is(err, debug.ErrNoCriterion):
 		return withHint(err, exitUsage, "vplayd info tells what the program died of; --at chooses another moment")

@@ -23,10 +23,22 @@ func printError(err error) {
 		err = withHint(err, exitDamaged, "%s", limitHint(limit))
 	}
 	var h hintError
+	if !errors.As(err, &h) && isDamage(err) { // found where a part was read, long after the file was opened
+		err = withHint(err, exitDamaged, damageHint)
+	}
 	if errors.As(err, &h) && h.hint != "" {
 		fmt.Fprintf(stderr, "vplayd: hint: %s\n", h.hint)
 	}
 }
+
+// isDamage reports whether an error says that a recording is damaged.
+func isDamage(err error) bool {
+	var damage *checkpoint.FormatError
+	return errors.As(err, &damage)
+}
+
+// damageHint says what to do about a recording that is damaged.
+const damageHint = "copy it again from where it was recorded"
 
 // limitHint says what to do about a recording that asks for more than it may.
 func limitHint(err *checkpoint.LimitError) string {

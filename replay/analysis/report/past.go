@@ -255,5 +255,17 @@ func (m *maker) makeEvents(ctx context.Context) error {
 	return err
 }
 
-// isDivergence reports whether an error says that replay and recording differ.
-func isDivergence(err error) bool { return err != nil && replay.Unmatched(err) }
+// warning is what the page warns of when a part of it ends with err: that replay and recording
+// differ, or that the file is damaged. "" for other errors.
+func warning(err error) string {
+	var damage *checkpoint.FormatError
+	switch {
+	case err == nil:
+		return ""
+	case replay.Unmatched(err):
+		return "Replay and recording differ: " + err.Error()
+	case errors.As(err, &damage):
+		return "The recording is damaged: " + err.Error()
+	}
+	return ""
+}

@@ -110,7 +110,8 @@ type maker struct {
 
 // Write writes the page about the moment at which g stands. It moves g no further than from the
 // final image to the end of the replay. What cannot be found is said on the page; an error is
-// w's, or ctx's. differs says that replay and recording differ, which the page says, too.
+// w's, or ctx's. differs says that replay and recording differ, or that the file is damaged, which the
+// page says, too.
 func Write(ctx context.Context, w io.Writer, g *debug.Cursor, o *Options) (differs error, err error) {
 	m := maker{o: o, g: g, symbols: debug.NewSymbols(g)}
 	m.present()
@@ -120,9 +121,9 @@ func Write(ctx context.Context, w io.Writer, g *debug.Cursor, o *Options) (diffe
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if isDivergence(err) && differs == nil {
+		if w := warning(err); w != "" && differs == nil {
 			differs = err
-			m.warn("Replay and recording differ: " + err.Error())
+			m.warn(w)
 		}
 		if err != nil && part.note != nil {
 			*part.note = m.text(m.why(err))
