@@ -100,3 +100,14 @@ func TestPrintable(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestAffectedWithoutInput: where nothing was read there is nothing to follow, which is said, and
+// what was executed is counted all the same.
+func TestAffectedWithoutInput(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "weather")
+	runDemo(t, "--extract", dir)
+	out, code, err := vplayd(t, "affected", filepath.Join(dir, "weather.vplay"), "input:77")
+	if want := "0 instructions of 75,022,048 executed, up to 1:4130.0; no call there has read anything\n"; code != exitOK || !strings.HasSuffix(out, want) {
+		t.Errorf("exit code %d, %v:\n%s\nwant %s", code, err, out, want)
+	}
+}

@@ -48,6 +48,7 @@ type tracker struct {
 	retired uint64 // at the last event, and by how many steps it and those before it went on
 	steps   uint32
 	events  int
+	seen    int  // events of the present interval
 	taken   bool // of inputs: something was
 }
 
@@ -170,6 +171,11 @@ func (t *tracker) run(ctx context.Context) (executed uint64, err error) {
 		if err != nil {
 			return executed, err
 		}
+		last, err := t.lastInput(id)
+		if err != nil {
+			return executed, err
+		}
+		t.seen = 0
 		for i := 1; i < len(cuts); i++ {
 			from := cuts[i-1]
 			if id == t.from.Interval {
@@ -180,7 +186,9 @@ func (t *tracker) run(ctx context.Context) (executed uint64, err error) {
 					from = t.from
 				}
 			}
-			if err := t.stretch(ctx, tr, from, cuts[i], id == ids[len(ids)-1] && i == len(cuts)-1); err != nil {
+			if t.isIdle(last) {
+				t.met.to = cuts[i]
+			} else if err := t.stretch(ctx, tr, from, cuts[i], id == ids[len(ids)-1] && i == len(cuts)-1); err != nil {
 				return executed, err
 			}
 			executed += cuts[i].Instr - from.Instr
@@ -198,6 +206,30 @@ func (t *tracker) run(ctx context.Context) (executed uint64, err error) {
 // isDone reports whether nothing can be affected any more.
 func (t *tracker) isDone() bool {
 	return len(t.want) == 0 && (t.input == noInput || t.input == nextInput && t.taken) && t.engine.IsClear()
+}
+
+// lastInput returns the number of an interval's last event that may bring input, -1 where none does.
+func (t *tracker) lastInput(id uint32) (int, error) {
+	events, err := t.g.s.Events(id)
+	if err != nil {
+		return 0, err
+	}
+	last := len(events) - 1
+	for last >= 0 && !bringsInput(&events[last]) {
+		last--
+	}
+	return last, nil
+}
+
+// bringsInput reports whether an event is the end of a call that has read something.
+func bringsInput(e *checkpoint.Event) bool {
+	return e.Kind == checkpoint.EventExit && inputs[e.NR] && len(e.Writes) > 0 && e.Result > 0
+}
+
+// isIdle reports whether what is left of an interval need not be executed: nothing is marked, and
+// none of its events behind those that were seen is an input.
+func (t *tracker) isIdle(last int) bool {
+	return t.input != noInput && len(t.want) == 0 && t.seen > last && t.engine.IsClear()
 }
 
 // stretch executes one part of an interval.
@@ -248,7 +280,8 @@ func (t *tracker) event(m *replay.Machine, e *checkpoint.Event) {
 		t.steps += 1 + uint32(m.CPU.RepIter)
 	}
 	t.events++
-	if t.input == noInput || e.Kind != checkpoint.EventExit || !inputs[e.NR] || len(e.Writes) == 0 || e.Result <= 0 {
+	t.seen++
+	if t.input == noInput || !bringsInput(e) {
 		return
 	}
 	if t.input == nextInput && t.taken || t.input >= 0 && (!known || args[0] != uint64(t.input)) {

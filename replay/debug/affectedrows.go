@@ -33,6 +33,8 @@ type Affected struct {
 	Instructions uint64 `json:"instructions"`
 	Executed     uint64 `json:"executed"`
 	Crashed      bool   `json:"crashed"` // it reached what the program died of
+	// NoInput says that nothing was read by such a call: there was nothing to follow.
+	NoInput bool `json:"no_input,omitempty"`
 }
 
 // AffectedRow is a line, or something that the value decided or was handed to.
@@ -202,7 +204,7 @@ type lineKey struct {
 // answer puts what was met in rows.
 func (t *tracker) answer(ctx context.Context, what string, executed uint64) (*Affected, error) {
 	m := t.met
-	out := &Affected{What: what, From: t.from, To: m.to, Instructions: m.made, Executed: executed}
+	out := &Affected{What: what, From: t.from, To: m.to, Instructions: m.made, Executed: executed, NoInput: t.input != noInput && !t.taken}
 	list := make([]*metPlace, 0, len(m.places))
 	for _, x := range m.places {
 		list = append(list, x)
@@ -304,6 +306,9 @@ func (a *Affected) String() string {
 		b.WriteString(a.Rows[i].String() + "\n")
 	}
 	fmt.Fprintf(&b, "%s of %s executed, up to %s", text.Plural(int(a.Instructions), "instruction"), text.Count(a.Executed), a.To)
+	if a.NoInput {
+		b.WriteString("; no call there has read anything")
+	}
 	if a.Crashed {
 		b.WriteString("; it reached what the program died of")
 	}
