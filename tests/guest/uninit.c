@@ -121,6 +121,17 @@ APART static int text(void)
     return (int)strlen(p); // use: text
 }
 
+// A string where nobody has said: the function that looks at it uses the pointer.
+APART static int pointer(void)
+{
+    int where;
+    int *p = &where;
+    const char *s = "abcdef";
+    HIDE(p);
+    HIDE(s);
+    return (int)strlen(s + (*p & 3)); // use: pointer
+}
+
 // An x87 register that is loaded with what nobody has written, beside one that is defined.
 APART static int number(void)
 {
@@ -197,6 +208,8 @@ int main(int argc, char **argv)
         r = grown();
     else if (!strcmp(which, "text"))
         r = text();
+    else if (!strcmp(which, "pointer"))
+        r = pointer();
     else if (!strcmp(which, "number"))
         r = number();
     else if (!strcmp(which, "swapped") || !strcmp(which, "both"))

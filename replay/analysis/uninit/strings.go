@@ -30,10 +30,37 @@ func addStrings(m map[string]modelFunc) {
 		"strncasecmp_l": compare(true, true), "__strncasecmp_l": compare(true, true), "__rawmemchr": untilMatch, "__strchrnul": untilFound,
 		"__stpcpy": stringCopy, "__stpncpy": stringCopy,
 	} {
+		f = withPointers(f, pointersOf(name))
 		m[name] = f
 		for _, kind := range implementations {
 			m["__"+strings.TrimLeft(name, "_")+"_"+kind] = f
 		}
+	}
+}
+
+// pointersOf is how many of a function's first arguments are pointers that it reads by, and that its
+// model does not look at: the models of those that copy and fill look at all arguments.
+func pointersOf(name string) int {
+	name = strings.TrimLeft(name, "_")
+	switch {
+	case strings.HasPrefix(name, "memcpy"), strings.HasPrefix(name, "memmove"), strings.HasPrefix(name, "mempcpy"), strings.HasPrefix(name, "memset"),
+		name == "bzero", name == "explicit_bzero":
+		return 0
+	case strings.HasPrefix(name, "memcmp"), name == "bcmp", strings.HasPrefix(name, "strcmp"), strings.HasPrefix(name, "strncmp"),
+		strings.Contains(name, "case"), strings.Contains(name, "spn"), strings.Contains(name, "pbrk"), name == "strstr",
+		strings.Contains(name, "cpy"), strings.Contains(name, "cat"):
+		return 2
+	}
+	return 1
+}
+
+// withPointers is a model that tells, before f, of pointers that are undefined.
+func withPointers(f modelFunc, n int) modelFunc {
+	return func(c *Checker, name string, frame *taint.Frame) taint.Return {
+		for i := range n {
+			c.wantArgument(name, frame, i, allBits)
+		}
+		return f(c, name, frame)
 	}
 }
 
