@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Files that commands write: pages, tables, images. Recordings have package checkpoint.
@@ -37,6 +38,12 @@ func createOut(name string) (*outFile, error) {
 	return o, nil
 }
 
+// Write implements io.Writer. An error names the file as the user did.
+func (o *outFile) Write(b []byte) (int, error) {
+	n, err := o.File.Write(b)
+	return n, writeError(o.name, err)
+}
+
 // keep gives the file its name and mode, and closes it.
 func (o *outFile) keep(mode fs.FileMode) error {
 	err := o.Close()
@@ -62,7 +69,7 @@ func writeWhole(name string, b []byte, mode fs.FileMode) error {
 	}
 	defer o.discard()
 	if _, err := o.Write(b); err != nil {
-		return writeError(name, err)
+		return err
 	}
 	return o.keep(mode)
 }
@@ -76,5 +83,9 @@ func writeError(name string, err error) error {
 	if errors.As(err, &at) {
 		err = at.Err
 	}
-	return withHint(fmt.Errorf("cannot write %s: %w", name, err), exitFailed, "is its folder there, and may you write to it?")
+	hint := "is its folder there, and may you write to it?"
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		hint = "make room, or name a file elsewhere"
+	}
+	return withHint(fmt.Errorf("cannot write %s: %w", name, err), exitFailed, "%s", hint)
 }

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"vplay/tests/need"
@@ -55,5 +59,24 @@ func TestWriteLink(t *testing.T) {
 	}
 	if st, err := os.Lstat(link); err != nil || st.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link is %v, %v", st.Mode(), err)
+	}
+}
+
+// TestWriteErrors: an error names the file that was asked for, and not that which is there until all is written. On a full
+// disk the advice is to make room.
+func TestWriteErrors(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "out")
+	o, err := createOut(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = o.Close()
+	if _, err := o.Write([]byte("x")); err == nil || !strings.HasPrefix(err.Error(), "cannot write "+name+": ") {
+		t.Errorf("a closed file: %v", err)
+	}
+	o.discard()
+	var hint hintError
+	if err := writeError(name, &fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}); !errors.As(err, &hint) || !strings.HasPrefix(hint.hint, "make room") {
+		t.Errorf("a full disk: %v, %q", err, hint.hint)
 	}
 }
