@@ -65,7 +65,7 @@ wrong use, 3 replay and recording differ, 4 the recording is damaged, 130 Ctrl-C
 	}
 	f.symbols.add(c)
 	addSandboxFlag(c)
-	addProcessFlag(c, "")
+	addProcessFlag(c, "the one that the recording is about")
 	c.Flags().StringVar(&f.at, "at", "", "the `MOMENT` from which the value is followed, as \"monitor seek\" takes it (default: where it was written last)")
 	c.Flags().IntVar(&f.thread, "thread", 0, "the thread whose registers and variables are meant, by its `NUMBER` (default: the one that runs there)")
 	c.Flags().BoolVar(&f.values, "values", false, "leave out what was only loaded or stored through an address that is affected")

@@ -21,6 +21,9 @@ func TestHelpWidth(t *testing.T) {
 			}
 		}
 		texts += len(c.Long)
+		if strings.Contains(c.Flags().FlagUsages(), "(default: )") {
+			t.Errorf("%s: a flag has an empty default", c.CommandPath())
+		}
 		for _, sub := range c.Commands() {
 			look(sub)
 		}

@@ -96,7 +96,7 @@ Ctrl-C.`,
 	}
 	f.symbols.add(c)
 	addSandboxFlag(c)
-	addProcessFlag(c, "")
+	addProcessFlag(c, "the one that the recording is about")
 	c.Flags().StringVar(&f.at, "at", "end", "the `MOMENT` at which the value is wanted, as \"monitor seek\" takes it")
 	c.Flags().IntVar(&f.thread, "thread", 0, "the thread whose registers and variables are meant, by its `NUMBER` (default: the one that runs there)")
 	c.Flags().BoolVar(&f.values, "values", false, "leave out what only decided where something was loaded or stored")
