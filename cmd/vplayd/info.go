@@ -383,6 +383,15 @@ func (in *info) printBacktrace(line lineWriter) {
 		}
 		line(name, "%s %s", l, l.Source())
 	}
+	if n := len(in.Backtrace); n > 0 && leavesGoroutine(in.Backtrace[n-1].Function) {
+		line("", "the calls of the goroutine behind it: vplayd goroutines -t %s", in.File)
+	}
+}
+
+// leavesGoroutine reports whether Go's runtime goes over to a stack of its own in a function: the
+// list of calls ends there, before those that matter.
+func leavesGoroutine(function string) bool {
+	return function == "runtime.systemstack" || function == "runtime.mcall"
 }
 
 // moreCalls says how many calls are not listed, when i are.

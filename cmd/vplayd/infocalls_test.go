@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 
 	"vplay/loader"
@@ -28,6 +30,20 @@ func TestMoreCalls(t *testing.T) {
 		in := &info{Backtrace: make([]loader.Location, c.named), Calls: c.calls}
 		if got := in.moreCalls(9); got != c.want {
 			t.Errorf("%d named of %d: %q, want %q", c.named, c.calls, got, c.want)
+		}
+	}
+}
+
+// TestInfoOfGoroutine: where the calls end in the runtime's own stack, info says what has the goroutine's.
+func TestInfoOfGoroutine(t *testing.T) {
+	for function, want := range map[string]bool{"runtime.systemstack": true, "main.main": false} {
+		in := &info{File: "x.vplay", Backtrace: []loader.Location{{Function: "runtime.exit"}, {Function: function}}}
+		var out bytes.Buffer
+		if err := in.print(&out); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out.String(), "vplayd goroutines -t x.vplay\n") != want {
+			t.Errorf("%s:\n%s", function, out.Bytes())
 		}
 	}
 }
