@@ -7,6 +7,7 @@ import (
 	"golang.org/x/arch/x86/x86asm"
 
 	"vplay/checkpoint"
+	"vplay/dwarf"
 	"vplay/loader"
 	"vplay/replay"
 	"vplay/replay/mem"
@@ -39,7 +40,7 @@ func badReturn(f *replay.FinalImage) (slot, value uint64, ok bool) {
 	if !isCode(f.Maps, st.RIP) { // the return instruction has been executed
 		slot = st.R[4] - 8
 		value, ok = m.Word(slot)
-		return slot, value, ok && value == st.RIP
+		return slot, value, ok && value == st.RIP && (value != 0 || !isReturnAddress(f, m, st.R[4]))
 	}
 	var b [15]byte
 	n := m.ReadMemory(st.RIP, b[:])
@@ -49,6 +50,16 @@ func badReturn(f *replay.FinalImage) (slot, value uint64, ok bool) {
 	slot = st.R[4]
 	value, ok = m.Word(slot)
 	return slot, value, ok && !isCode(f.Maps, value)
+}
+
+// isReturnAddress reports whether the word at addr is what a call leaves there. Where it is on the
+// top of the stack the program has not returned: it has called, or jumped to, where no code is. The
+// word below is 0 more often than not, as a pointer to no function is.
+func isReturnAddress(f *replay.FinalImage, m Memory, addr uint64) bool {
+	var b [7]byte
+	back, ok := m.Word(addr)
+	at := back - uint64(len(b))
+	return ok && isCode(f.Maps, at) && m.ReadMemory(at, b[:]) == len(b) && dwarf.EndsInCall(&b)
 }
 
 // isCode reports whether an address may be executed.

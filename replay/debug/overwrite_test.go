@@ -37,6 +37,9 @@ func TestBadReturn(t *testing.T) {
 		{"ret to code", "\xc3", code, code + 8, 0, 0, 0},
 		{"another instruction", "\x90", code, data, 0, 0, 0},
 		{"in data, having returned there", "", data, 0, data, stack - 8, data},
+		{"nowhere, having returned there", "", 0, data, 0, stack - 8, 0},
+		{"nowhere, having called through a register", "\x90\x90\x90\x90\x90\xff\xd0", 0, code + 7, 0, 0, 0},
+		{"nowhere, by a jump of a function that was called", "\x90\x90\xe8\x00\x00\x00\x00", 0, code + 7, 0, 0, 0},
 		{"in data, by a jump", "", data, 0, code, 0, 0},
 	} {
 		pool := mem.NewPool()
