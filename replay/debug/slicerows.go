@@ -265,6 +265,11 @@ func (m *rowMaker) row(r *protoRow, i, limit int, what string) SliceRow {
 		row.Source = v.What + " as it was where the recording begins"
 		if v.What == "registers" {
 			row.Source = "registers as they were where the recording begins"
+		} else if v.Arg < mem.MaxUser {
+			row.Source += fmt.Sprintf(": %#x", v.Arg)
+			if name := m.g.names().Symbol(v.Arg); name != "" {
+				row.Source += " (" + name + ")"
+			}
 		}
 	}
 	return row

@@ -39,7 +39,7 @@ type Vertex struct {
 	Inst x86.Inst
 
 	NR   int64  // Call and Gap: the system call
-	Arg  uint64 // its first argument: a descriptor, where it takes one
+	Arg  uint64 // its first argument: a descriptor, where it takes one; of memory at the start its address, where it is one piece
 	Note string // what the recording says of the call: a file's path, a peer
 	What string // of a source: "registers" or "memory"
 

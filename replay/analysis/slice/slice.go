@@ -3,6 +3,7 @@ package slice
 import (
 	"cmp"
 	"context"
+	"math/bits"
 	"slices"
 
 	"vplay/checkpoint"
@@ -213,9 +214,13 @@ func untouched(t *replay.Timeline, pages []uint64, from, to checkpoint.Position)
 func (w *walker) atStart(from checkpoint.Position) {
 	at := here(from)
 	w.isHit = false
-	w.mem.within(0, ^uint64(0), func(a, mask uint64) { w.mem.take(a, mask, w.needed) })
+	var only run
+	w.mem.within(0, ^uint64(0), func(a, mask uint64) {
+		only.add(a, mask)
+		w.mem.take(a, mask, w.needed)
+	})
 	if w.isHit {
-		w.graph.outside(source{kind: Start, what: "memory", arg: noArg}, w.need, at)
+		w.graph.outside(source{kind: Start, what: "memory", arg: only.start()}, w.need, at)
 	}
 	w.isHit = false
 	for _, r := range w.regs {
@@ -224,6 +229,30 @@ func (w *walker) atStart(from checkpoint.Position) {
 	if w.isHit {
 		w.graph.outside(source{kind: Start, what: "registers", arg: noArg}, w.need, at)
 	}
+}
+
+// run is bytes of memory without a gap, as far as there is none.
+type run struct {
+	from, to uint64
+	broken   bool // there is a gap
+}
+
+// add adds the bytes of mask at a, which are behind those before.
+func (r *run) add(a, mask uint64) {
+	first, n := uint64(bits.TrailingZeros64(mask)), uint64(bits.OnesCount64(mask))
+	r.broken = r.broken || mask>>first&(mask>>first+1) != 0 || r.to != 0 && r.to != a+first
+	if r.to == 0 {
+		r.from = a + first
+	}
+	r.to = a + first + n
+}
+
+// start returns where the bytes are, noArg where there is a gap between them, or none at all.
+func (r *run) start() uint64 {
+	if r.broken || r.to == 0 {
+		return noArg
+	}
+	return r.from
 }
 
 // slice returns the graph as it is shown, and its vertices by their numbers. met are the instructions by theirs.

@@ -39,3 +39,27 @@ func TestFaultWants(t *testing.T) {
 		}
 	}
 }
+
+// TestRun: bytes without a gap are one piece, over the ends of the 64 that a mask has, too.
+func TestRun(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		add  [][2]uint64 // address and mask
+		want uint64
+	}{
+		{"none", nil, noArg},
+		{"a word", [][2]uint64{{0x1000, 0xff << 40}}, 0x1000 + 40},
+		{"over the end", [][2]uint64{{0x1000, 0xff << 56}, {0x1040, 0xff}}, 0x1000 + 56},
+		{"all", [][2]uint64{{0x1000, ^uint64(0)}, {0x1040, ^uint64(0)}}, 0x1000},
+		{"a gap", [][2]uint64{{0x1000, 0xff00ff}}, noArg},
+		{"a gap between two", [][2]uint64{{0x1000, 0xff}, {0x1040, 0xff}}, noArg},
+	} {
+		var r run
+		for _, a := range c.add {
+			r.add(a[0], a[1])
+		}
+		if got := r.start(); got != c.want {
+			t.Errorf("%s: %#x, want %#x", c.name, got, c.want)
+		}
+	}
+}
