@@ -31,6 +31,7 @@ process group say, the recording is written first.`
 // recordFlags are the flags of record.
 type recordFlags struct {
 	out         string
+	program     string // as it was named; "" of one that runs already
 	keep        string
 	follow      string
 	onCrash     string

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
@@ -53,7 +55,7 @@ func record(c *cobra.Command, args []string, f recordFlags) error {
 	if err != nil {
 		return err
 	}
-	opt.Args, opt.Name = args, name
+	opt.Args, opt.Name, f.program = args, name, args[0]
 	keepHeapLow()
 	stop, err := startTriggers(&f, &opt, keep)
 	if err != nil {
@@ -237,7 +239,7 @@ func sayRecorded(res *recorder.Result, f recordFlags) {
 		fmt.Fprintln(stderr, "vplayd: nothing kept: AddressSanitizer ends a program with an exit code; "+
 			"record --keep always keeps such runs, ASAN_OPTIONS=abort_on_error=1 makes them crashes")
 	case f.keep == "crash":
-		if why := failure(res.ExitCode); why != "" {
+		if why := failure(res.ExitCode, f.program); why != "" {
 			fmt.Fprintf(stderr, "vplayd: nothing kept: %s; record --keep always keeps such runs\n", why)
 		}
 	}
@@ -253,9 +255,14 @@ func whatIsKept(kept bool) string {
 
 // failure says what an exit code tells of a failure that is no crash of the
 // program's own, "" when it tells of none.
-func failure(code int) string {
-	const panicked = 101 // Rust's std::process::ExitCode of a panic
+func failure(code int, program string) string {
+	const (
+		panicked   = 101 // Rust's std::process::ExitCode of a panic
+		panickedGo = 2   // Go's runtime, of a panic and of what it throws
+	)
 	switch sig := code - 128; {
+	case code == panickedGo && isGo(program):
+		return "the program exited with code 2, as Go programs do after a panic (with GOTRACEBACK=crash that is a crash)"
 	case code == panicked:
 		return "the program exited with code 101, as Rust programs do after a panic"
 	case sig == int(syscall.SIGHUP), sig == int(syscall.SIGINT), sig == int(syscall.SIGPIPE), sig == int(syscall.SIGTERM):
@@ -264,6 +271,16 @@ func failure(code int) string {
 		return fmt.Sprintf("the program exited with code %d, as when a child of it that is not recorded dies of %v", code, abi.Signal(sig))
 	}
 	return ""
+}
+
+// isGo reports whether a program, as a user names it, was made by Go.
+func isGo(program string) bool {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return false
+	}
+	_, err = buildinfo.ReadFile(path)
+	return err == nil
 }
 
 // startError gives the reasons why the program could not be started their
