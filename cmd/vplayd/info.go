@@ -140,11 +140,16 @@ const maxCalls = 100_000
 // shownFrames is how many calls of the backtrace info lists.
 const shownFrames = 8
 
+// ownFrames is how many calls are listed at least from the first on that is not in a library of the system.
+const ownFrames = 5
+
 // shownCalls returns how many calls of a backtrace are listed: where a signal's handler is among them, as many behind it,
-// for runtimes abort in handlers of theirs (Go, Java), and what led to the signal is what matters.
+// for runtimes abort in handlers of theirs (Go, Java), and what led to the signal is what matters. Where libraries call many
+// functions before they abort, as for an exception of C++, what called them is listed, too.
 func shownCalls(backtrace []loader.Location) int {
 	at := slices.IndexFunc(backtrace, func(l loader.Location) bool { return l.Function == loader.SignalFrame })
-	return max(at, 0) + shownFrames
+	own := slices.IndexFunc(backtrace, func(l loader.Location) bool { return l.Module != "" && !debug.IsSystemLibrary(l.Module) })
+	return max(max(at, 0)+shownFrames, own+ownFrames-1)
 }
 
 // gatherInfo gathers what is known of a recording and of one process of it: pid, or for 0

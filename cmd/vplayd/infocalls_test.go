@@ -19,6 +19,14 @@ func TestShownCalls(t *testing.T) {
 	if got := shownCalls(plain); got != 12+shownFrames {
 		t.Errorf("%d calls with a signal's handler", got)
 	}
+	thrown := make([]loader.Location, 40)
+	for i := range thrown {
+		thrown[i].Module = "/usr/lib/x86_64-linux-gnu/libstdc++.so.6"
+	}
+	thrown[10].Module = "/srv/server"
+	if got := shownCalls(thrown); got != 10+ownFrames-1 {
+		t.Errorf("%d calls of an exception that is thrown in a library", got)
+	}
 }
 
 // TestMoreCalls: a deep recursion is not cut to the frames that info has the names of.

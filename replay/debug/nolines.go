@@ -16,7 +16,7 @@ func NoLines(r *loader.Resolver, calls []loader.Location, m image.Memory, s *ima
 	seen := map[string]bool{}
 	for i := range calls {
 		mod := r.Module(calls[i].Addr)
-		if mod == nil || seen[mod.Path] || isSystemLibrary(mod.Path) {
+		if mod == nil || seen[mod.Path] || IsSystemLibrary(mod.Path) {
 			continue
 		}
 		seen[mod.Path] = true
@@ -27,8 +27,8 @@ func NoLines(r *loader.Resolver, calls []loader.Location, m image.Memory, s *ima
 	return strings.Join(out, "; ")
 }
 
-// isSystemLibrary reports whether a path is one of what a distribution installs for programs.
-func isSystemLibrary(path string) bool {
+// IsSystemLibrary reports whether a path is one of what a distribution installs for programs.
+func IsSystemLibrary(path string) bool {
 	for _, dir := range []string{"/lib", "/usr/lib", "["} {
 		if strings.HasPrefix(path, dir) {
 			return true
