@@ -6,6 +6,7 @@ import (
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
 	"vplay/replay"
+	"vplay/replay/x86"
 )
 
 // nearStack is how far from the stack pointer an access may be that is one to the stack, as the
@@ -24,12 +25,12 @@ func StackOverflow(f *replay.FinalImage) string {
 	if !si.IsFault() || si.Signo() != abi.SIGSEGV {
 		return ""
 	}
-	stack, ok := fullStack(f.Maps, si.Addr(), f.Current().State.R[4])
+	stack, ok := fullStack(f.Maps, si.Addr(), f.Current().State.R[x86.RSP])
 	if !ok {
 		return ""
 	}
 	return fmt.Sprintf("overflow: all of %#x-%#x is used (%.1f MB), and %%rsp is %#x", stack.Start, stack.End,
-		float64(stack.End-stack.Start)/1e6, f.Current().State.R[4])
+		float64(stack.End-stack.Start)/1e6, f.Current().State.R[x86.RSP])
 }
 
 // fullStack returns the mapping that an access to addr is right below, as one of a full stack is.
