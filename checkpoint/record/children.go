@@ -57,20 +57,25 @@ func (t *thread) beforeTask() (action, error) {
 	t.session.reserved.Do(reserveForRecorder)
 	flags := t.taskFlags()
 	switch {
+	case flags&cloneUntraced != 0 && t.call.nr == unix.SYS_CLONE3:
+		// These flags are in the program's memory, where another thread may look. Programs make clone(2) on kernels without this call.
+		t.call.answered, t.call.answer = true, errnoNoSys
+		return action{}, t.patch(func(r *ptrace.Regs) { r.Orig_rax = ^uint64(0) })
 	case flags&cloneThread != 0:
-		return action{}, nil
+		return action{}, t.haveTraced()
 	case flags&cloneVM != 0 && t.session.opt.Follow == FollowNone:
-		return action{}, t.beginGap("a child that shares the program's memory")
+		if err := t.beginGap("a child that shares the program's memory"); err != nil {
+			return action{}, err
+		}
+		return action{}, t.haveTraced()
 	case flags&cloneVM != 0:
-		return action{}, nil
+		return action{}, t.haveTraced()
 	}
 	if err := t.letTSCInCall(); err != nil {
 		return action{}, err
 	}
-	if flags&cloneUntraced != 0 && t.call.nr == unix.SYS_CLONE {
-		if err := t.patch(func(r *ptrace.Regs) { r.Rdi &^= cloneUntraced }); err != nil {
-			return action{}, err
-		}
+	if err := t.haveTraced(); err != nil { // now: what an injected call leaves are the program's arguments
+		return action{}, err
 	}
 	// While the child lives, pages it shares do not look dirty any more.
 	c, err := t.space().scanPages(t.space().maps.all())
@@ -79,6 +84,28 @@ func (t *thread) beforeTask() (action, error) {
 	}
 	t.space().dirtyBeforeFork = t.space().dirtyBeforeFork.union(c.dirty)
 	return action{}, nil
+}
+
+// haveTraced has the kernel tell of a child also where the program wants nobody to be told of it: a thread, or a process
+// that shares the program's memory, as LeakSanitizer's does, stores what would be missing in the log.
+func (t *thread) haveTraced() error {
+	if t.taskFlags()&cloneUntraced == 0 {
+		return nil
+	}
+	return t.patch(func(r *ptrace.Regs) { r.Rdi &^= cloneUntraced })
+}
+
+// leaveFlagsOf gives a new child of t's, which is at its first stop and has its registers, the flags that the program has passed.
+func (t *thread) leaveFlagsOf(tid int) error {
+	var r ptrace.Regs
+	if !t.call.patched {
+		return nil
+	}
+	if err := t.session.source.getRegs(tid, &r); err != nil {
+		return err
+	}
+	r.Rdi = t.call.entry.Rdi
+	return t.session.source.setRegs(tid, &r)
 }
 
 // onChild answers the making of a child, or of a thread, by the program's call.
@@ -166,6 +193,9 @@ func (t *thread) onProcess(pid int) error {
 	ws, err := t.session.waitChild(pid)
 	if err == nil {
 		err = diesAt(ws)
+	}
+	if err == nil {
+		err = t.leaveFlagsOf(pid)
 	}
 	if err != nil {
 		return err // killed before it ran

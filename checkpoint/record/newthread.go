@@ -26,6 +26,9 @@ func (t *thread) onThread(tid int) error {
 		err = diesAt(ws)
 	}
 	if err == nil {
+		err = t.leaveFlagsOf(tid)
+	}
+	if err == nil {
 		err = t.beginThread(n)
 	}
 	if err == nil {

@@ -82,6 +82,7 @@ var guestCases = []guestCase{
 	{name: "twosignals"},
 	{name: "unlinkmap"},
 	{name: "unmaphidden"},
+	{name: "untraced"},
 	{name: "vfork"},
 	{name: "vforkkilled"},
 	{name: "vsyscall", opt: func(o *recorder.Options) { o.Vsyscall = true }, page: "[vsyscall]"},

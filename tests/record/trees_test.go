@@ -102,6 +102,25 @@ func TestTreeTurns(t *testing.T) {
 	}
 }
 
+// TestUntraced: children that ask not to be traced are recorded as others are, and get the registers that they have without a
+// recorder, recorded or not.
+func TestUntraced(t *testing.T) {
+	prog := compile(t, "untraced")
+	for follow, processes := range map[recorder.Follow]int{recorder.FollowAll: 3, recorder.FollowNone: 1} {
+		t.Run(string(follow), func(t *testing.T) {
+			c := guestCase{name: "untraced"}
+			r := run{args: []string{prog}, opt: recorder.Options{Follow: follow}}
+			c.check(t, &r, r.native(t))
+			_, res := r.recorded(t)
+			numbers := map[int32]bool{}
+			eachInterval(t, res.Path, func(_ *checkpoint.Recording, iv *checkpoint.Interval) { numbers[iv.PID] = true })
+			if len(numbers) != processes {
+				t.Errorf("%d processes are recorded, want %d", len(numbers), processes)
+			}
+		})
+	}
+}
+
 // TestVforkFlags: the log says how a child was made that shares memory. vfork(2) has no
 // arguments, so nothing in the registers is flags or an address.
 func TestVforkFlags(t *testing.T) {
