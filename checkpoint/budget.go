@@ -39,7 +39,7 @@ const (
 	leastDecoded = 384 << 20
 	decodedShare = 4
 	leastWork    = 3 << 30
-	workOfFile   = 32
+	workOfFile   = 64
 	besideShare  = 2
 )
 
@@ -108,6 +108,25 @@ func (b *Budget) decoded() int64 {
 		return b.memory
 	}
 	return min(b.memory, max(leastDecoded, decodedShare*(b.size.Load()+besideShare*b.beside.Load())))
+}
+
+// Earn lets n bytes more be gone through, of those that have been: something that takes as long, and
+// that a file may ask for without a bound, has been done, and was right.
+func (b *Budget) Earn(n int64) {
+	for b != nil {
+		was := b.worked.Load()
+		if b.worked.CompareAndSwap(was, max(was-max(n, 0), 0)) {
+			return
+		}
+	}
+}
+
+// Decoded returns the bound of decoded structures, in bytes; 0 when there is none.
+func (b *Budget) Decoded() int64 {
+	if b == nil {
+		return 0
+	}
+	return b.decoded()
 }
 
 // workLimit is the bound of what decoders may go through, in bytes.

@@ -322,6 +322,15 @@ const (
 	maxEvents = 1 << 21
 )
 
+// writesOfEvent is what the writes of an event take beside their data, in bytes: half of the events, exits of calls, have one or two.
+const writesOfEvent = 40
+
+// DecodedSize is about what the interval takes once it is read, in bytes. It is what the manifest says, which may be forged.
+func (i *IntervalInfo) DecodedSize() int64 {
+	events := int64(min(max(i.Events, 0), maxEvents))
+	return events*(int64(unsafe.Sizeof(Event{}))+writesOfEvent) + min(max(i.LogRaw, 0), maxDecoded)
+}
+
 // decodeEvents takes a whole log of n events from raw, in a version of the format.
 func decodeEvents(raw []byte, n, version int, ch *charge) ([]Event, error) {
 	if n < 0 || n > maxEvents || n > len(raw)/leastEvent {

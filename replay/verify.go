@@ -58,9 +58,9 @@ type VerifyOptions struct {
 // error is the context's, or one that concerns no single interval.
 func Verify(ctx context.Context, s *Session, o VerifyOptions) ([]Result, error) {
 	ids := o.Intervals
-	of := map[uint32]int32{}
+	of, sizes := map[uint32]int32{}, map[uint32]int64{}
 	for _, i := range s.Rec.Intervals() {
-		of[i.ID] = i.PID
+		of[i.ID], sizes[i.ID] = i.PID, i.DecodedSize()
 		if o.Intervals == nil {
 			ids = append(ids, i.ID)
 		}
@@ -71,12 +71,26 @@ func Verify(ctx context.Context, s *Session, o VerifyOptions) ([]Result, error) 
 	}
 	results := make([]Result, len(ids))
 	work := make(chan int)
+	fits := newRoom(0)
+	if !o.Touch { // slimming leaves an interval as it is that does not fit beside others
+		fits.limit = s.Rec.Budget().Decoded()
+	}
 	var wg sync.WaitGroup
 	for range min(n, len(ids)) {
 		wg.Go(func() {
 			v := verifier{s: s, o: &o}
 			for i := range work {
+				size := sizes[ids[i]]
+				fits.enter(size)
 				results[i] = v.interval(ctx, ids[i])
+				if fits.isLarge(size) {
+					v.cpu = nil // it refers to the interval
+				}
+				fits.leave(size)
+				if results[i].Err == nil {
+					// Seconds of a program that reads all the time are a log of gigabytes, in a file of some megabytes.
+					s.Rec.Budget().Earn(int64(results[i].Executed)) //nolint:gosec // no interval has so many
+				}
 				results[i].PID = of[ids[i]]
 				if o.Done != nil {
 					o.Done(results[i])

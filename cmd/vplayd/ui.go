@@ -42,7 +42,7 @@ const damageHint = "copy it again from where it was recorded"
 
 // limitHint says what to do about a recording that asks for more than it may.
 func limitHint(err *checkpoint.LimitError) string {
-	return fmt.Sprintf("it may be made to do harm; if you trust it, allow more: --limit %d", 2*err.Limit)
+	return fmt.Sprintf("it may be made to do harm; if you trust it, allow more: --limit %dM", 2*err.Limit>>20)
 }
 
 // isTerminal reports whether f is a terminal.

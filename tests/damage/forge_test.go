@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	if name == "" {
 		os.Exit(m.Run())
 	}
-	for _, f := range slices.Concat(forges, elfForges, larges) {
+	for _, f := range slices.Concat(forges, elfForges, larges, manyEvents) {
 		if f.name == name {
 			if err := f.make(os.Args[1]); err != nil {
 				fmt.Fprintln(os.Stderr, err)
@@ -84,10 +84,7 @@ var forges = []forge{
 	{"a long string", func(path string) error { return forgeManifest(path, "args", `"`+strings.Repeat("a", 60_000_000)+`"`) }, false},
 	{"logs", forgeLogs, true},
 	{"events", func(path string) error {
-		events := make([]checkpoint.Event, 1_100_000)
-		for i := range events {
-			events[i] = checkpoint.Event{Kind: checkpoint.EventEnd, TID: 1} // due at once, whatever the registers are
-		}
+		events := eventsDue(1_100_000)
 		return record(path, 10, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
 			iv.Events = events
 			return nil
@@ -144,6 +141,20 @@ var larges = []forge{
 			return nil
 		})
 	}},
+}
+
+// manyEvents is as of a program that makes nothing but calls: two of its intervals do not fit at once.
+var manyEvents = []forge{{name: "600,000 events", make: func(path string) error {
+	events := eventsDue(600_000)
+	return record(path, 4, func(_ *checkpoint.Writer, iv *checkpoint.Interval) error {
+		iv.Events = events
+		return nil
+	})
+}}}
+
+// eventsDue are n events that are due at once, whatever the registers are.
+func eventsDue(n int) []checkpoint.Event {
+	return slices.Repeat([]checkpoint.Event{{Kind: checkpoint.EventEnd, TID: 1}}, n)
 }
 
 // mappings are n mappings of a page, none of which touches another.

@@ -124,6 +124,18 @@ func TestLarge(t *testing.T) {
 	}
 }
 
+// TestManyEvents: intervals that fit one by one are verified one by one.
+func TestManyEvents(t *testing.T) {
+	vplayd, err := tool.Build(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(vplayd, "verify", "-j", "4", forged(t, &manyEvents[0]))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("verify: %v\n%s", err, out)
+	}
+}
+
 // untilStop is when a verb is sent SIGINT.
 const untilStop = 300 * time.Millisecond
 
