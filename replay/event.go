@@ -300,6 +300,11 @@ func (m *Machine) onFault() error {
 		}
 	default: // The program did not have it.
 	}
+	if m.next < len(m.iv.Events) && m.iv.Events[m.next].Kind == checkpoint.EventFault && sameAddr(f, &m.iv.Events[m.next]) {
+		if err := m.compare(&m.iv.Events[m.next]); err != nil { // it is the fault that was recorded, with other registers
+			return err
+		}
+	}
 	return m.diverged("a fault", m.expected(), fmt.Sprintf("%s at address %#x", f.Kind, f.Addr))
 }
 
