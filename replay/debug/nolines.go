@@ -8,6 +8,8 @@ import (
 	"vplay/loader/image"
 )
 
+// Why a backtrace has no source lines, and what gives it some.
+
 // NoLines says of which modules that calls are in no source lines are known, and why, as far as
 // they are the program's own: of the libraries of a system they lack nearly everywhere. "" where
 // there are none.

@@ -9,6 +9,8 @@ import (
 	"vplay/replay/x86"
 )
 
+// Crashes because a thread's stack was full.
+
 // nearStack is how far from the stack pointer an access may be that is one to the stack, as the
 // frames of functions are large.
 const nearStack = 1 << 16
