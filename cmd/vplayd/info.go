@@ -276,9 +276,15 @@ func (in *info) atEnd(f *replay.FinalImage, r *loader.Resolver, symbols *image.S
 	regs := loader.Regs(st)
 	in.Backtrace = debug.Backtrace(r, &regs)
 	in.Overflow = debug.StackOverflow(f)
-	in.NoLines = debug.NoLines(r, in.Backtrace, mem, symbols)
-	if n := len(r.Backtrace(&regs, maxCalls)); n > debug.BacktraceLimit {
-		in.Calls = n
+	var mods []*image.Module
+	for i := range in.Backtrace {
+		mods = append(mods, r.Module(in.Backtrace[i].Addr))
+	}
+	in.NoLines = debug.NoLines(r, mods, mem, symbols)
+	if len(in.Backtrace) >= debug.BacktraceLimit { // else all calls are there
+		if n := len(r.Backtrace(&regs, maxCalls)); n > debug.BacktraceLimit {
+			in.Calls = n
+		}
 	}
 	if err := r.Limited(); err != nil {
 		in.Notes = append(slices.Clip(in.Notes), "names are missing: "+err.Error()+" (--limit allows more)")

@@ -53,11 +53,10 @@ func (g *Cursor) BuildELF(mod *image.Module) ([]byte, error) {
 // LocalFiles names the files of this machine that are used, "" when there are none.
 func (g *Cursor) LocalFiles() string { return g.files.local() }
 
-// NoLines says of which of the program's modules that calls are in no source lines are known, and
-// why; "" when there are none.
+// NoLines says why no source lines of the program's file are known; "" when they are. It looks at no other module: to
+// know which of them calls are in takes the libraries' debugging information, for which no debugger is to wait.
 func (g *Cursor) NoLines() string {
-	regs := loader.Regs(g.state())
-	return NoLines(g.names(), Backtrace(g.names(), &regs), present{g}, g.session.symbols)
+	return NoLines(g.names(), []*image.Module{g.Module(g.program().path)}, present{g}, g.session.symbols)
 }
 
 // Commands lists the names of the monitor commands.

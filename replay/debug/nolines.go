@@ -10,14 +10,13 @@ import (
 
 // Why a backtrace has no source lines, and what gives it some.
 
-// NoLines says of which modules that calls are in no source lines are known, and why, as far as
-// they are the program's own: of the libraries of a system they lack nearly everywhere. "" where
-// there are none.
-func NoLines(r *loader.Resolver, calls []loader.Location, m image.Memory, s *image.Symbols) string {
+// NoLines says of which modules no source lines are known, and why, as far as they are the program's
+// own: of the libraries of a system they lack nearly everywhere. A module may be nil, or be there
+// several times. "" where there are none.
+func NoLines(r *loader.Resolver, mods []*image.Module, m image.Memory, s *image.Symbols) string {
 	var out []string
 	seen := map[string]bool{}
-	for i := range calls {
-		mod := r.Module(calls[i].Addr)
+	for _, mod := range mods {
 		if mod == nil || seen[mod.Path] || IsSystemLibrary(mod.Path) {
 			continue
 		}
