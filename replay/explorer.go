@@ -89,25 +89,34 @@ func (t *Timeline) explore(ctx context.Context, id uint32) error {
 
 // exploreOnce is explore with a guess where one may be made; again says that it was wrong.
 func (t *Timeline) exploreOnce(ctx context.Context, id uint32) (again bool, err error) {
-	t.index.awaitClosed()
-	w, err := newExplorer(t.index, id)
+	return t.index.byExplorer(ctx, id, func(w *worker) (atEnd bool, err error) {
+		t.index.mu.Lock()
+		l := t.index.of(id)
+		lo, done := l.frontier(id), l.done
+		t.index.mu.Unlock()
+		if done {
+			return false, nil
+		}
+		_, err = w.sweep(ctx, task{lo: lo, hi: checkpoint.Position{Interval: id, Instr: ^uint64(0)}, fresh: true}, newest, 1)
+		return w.draft != nil && w.draft.atEnd, err
+	})
+}
+
+// byExplorer has an explorer run in interval id; run reports whether it came to the end. What was learnt behind a guess is the
+// index's then, if that was right; again says that it was wrong.
+func (x *index) byExplorer(ctx context.Context, id uint32, run func(*worker) (atEnd bool, err error)) (again bool, err error) {
+	x.awaitClosed()
+	w, err := newExplorer(x, id)
 	if err != nil {
 		return false, err
 	}
-	defer t.index.closeLater(w.m)
+	defer x.closeLater(w.m)
 	defer w.guard(ctx)()
 	if w.draft != nil {
 		defer w.draft.drop()
 	}
-	t.index.mu.Lock()
-	l := t.index.of(id)
-	lo, done := l.frontier(id), l.done
-	t.index.mu.Unlock()
-	if done {
-		return false, nil
-	}
-	_, err = w.sweep(ctx, task{lo: lo, hi: checkpoint.Position{Interval: id, Instr: ^uint64(0)}, fresh: true}, newest, 1)
-	if err == nil && w.unsure() && w.draft.atEnd {
+	atEnd, err := run(w)
+	if err == nil && w.unsure() && atEnd {
 		if err = w.confirm(); err == nil {
 			return !w.publish(), nil
 		}
@@ -121,38 +130,26 @@ const ahead = 16
 // findEnd has the index know where interval id ends, and leaves a snapshot there. The way may be long, and nobody looks at it: so it
 // has few snapshots, behind each of which the pages that are stored to are copied. Errors: those of replay, and ctx's.
 func (x *index) findEnd(ctx context.Context, id uint32) error {
-	x.awaitClosed()
-	w, err := newExplorer(x, id)
-	if err != nil {
-		return err
-	}
-	defer x.closeLater(w.m)
-	defer w.guard(ctx)()
-	if w.draft != nil {
-		defer w.draft.drop()
-	}
-	w.stretch = ahead
-	if err := w.back(checkpoint.Position{Interval: id, Instr: ^uint64(0)}); err != nil {
-		return err
-	}
-	why, err := w.runToEnd(ctx, Never)
-	if err == nil && why == StopInterrupt {
-		return ctx.Err()
-	}
-	end := w.m.Position()
-	if err == nil {
-		w.keep()
-		if w.unsure() {
-			err = w.confirm()
+	var end *checkpoint.Position // nil: it was not reached
+	again, err := x.byExplorer(ctx, id, func(w *worker) (atEnd bool, err error) {
+		w.stretch = ahead
+		if err := w.back(checkpoint.Position{Interval: id, Instr: ^uint64(0)}); err != nil {
+			return false, err
 		}
-	}
+		why, err := w.runToEnd(ctx, Never)
+		if err != nil || why == StopInterrupt {
+			return false, errorOr(ctx.Err(), err)
+		}
+		p := w.m.Position()
+		end = &p
+		w.keep()
+		return true, nil
+	})
 	switch {
-	case w.m.guessed(err): // in vain
+	case again: // the guess was wrong, and is not made again
 		return nil
-	case err != nil:
-		return err
-	case !w.unsure() || w.publish():
-		x.foundEnd(end)
+	case err == nil && end != nil:
+		x.foundEnd(*end)
 	}
-	return nil
+	return err
 }
