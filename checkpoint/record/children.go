@@ -62,19 +62,19 @@ func (t *thread) beforeTask() (action, error) {
 		t.call.answered, t.call.answer = true, errnoNoSys
 		return action{}, t.patch(func(r *ptrace.Regs) { r.Orig_rax = ^uint64(0) })
 	case flags&cloneThread != 0:
-		return action{}, t.haveTraced()
+		return action{}, t.haveTraced(flags)
 	case flags&cloneVM != 0 && t.session.opt.Follow == FollowNone:
 		if err := t.beginGap("a child that shares the program's memory"); err != nil {
 			return action{}, err
 		}
-		return action{}, t.haveTraced()
+		return action{}, t.haveTraced(flags)
 	case flags&cloneVM != 0:
-		return action{}, t.haveTraced()
+		return action{}, t.haveTraced(flags)
 	}
 	if err := t.letTSCInCall(); err != nil {
 		return action{}, err
 	}
-	if err := t.haveTraced(); err != nil { // now: what an injected call leaves are the program's arguments
+	if err := t.haveTraced(flags); err != nil { // now: what an injected call leaves are the program's arguments
 		return action{}, err
 	}
 	// While the child lives, pages it shares do not look dirty any more.
@@ -88,8 +88,8 @@ func (t *thread) beforeTask() (action, error) {
 
 // haveTraced has the kernel tell of a child also where the program wants nobody to be told of it: a thread, or a process
 // that shares the program's memory, as LeakSanitizer's does, stores what would be missing in the log.
-func (t *thread) haveTraced() error {
-	if t.taskFlags()&cloneUntraced == 0 {
+func (t *thread) haveTraced(flags uint64) error {
+	if flags&cloneUntraced == 0 {
 		return nil
 	}
 	return t.patch(func(r *ptrace.Regs) { r.Rdi &^= cloneUntraced })
