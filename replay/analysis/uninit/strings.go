@@ -14,44 +14,42 @@ import (
 // maxString is how many bytes of a string are looked at.
 const maxString = 64 << 20
 
-func addStrings(m map[string]modelFunc) {
-	for name, f := range map[string]modelFunc{
-		"memcpy": copyModel, "memmove": copyModel, "mempcpy": copyModel, "__memcpy_chk": copyModel, "__memmove_chk": copyModel, "__mempcpy_chk": copyModel,
-		"memset": fillModel, "__memset_chk": fillModel, "bzero": zeroModel, "explicit_bzero": zeroModel,
-		"strcpy": stringCopy, "stpcpy": stringCopy, "strncpy": stringCopy, "stpncpy": stringCopy, "strcat": stringCopy, "strncat": stringCopy,
-		"__strcpy_chk": stringCopy, "__stpcpy_chk": stringCopy, "__strcat_chk": stringCopy,
-		"strlen": whole(1), "strchr": untilFound, "strchrnul": untilFound, "index": untilFound, "strrchr": whole(1), "rindex": whole(1),
-		"wcslen": whole(4), "wcschr": whole(4), "wcsrchr": whole(4), "wmemchr": wideMatch, "strnlen": bounded(1), "wcsnlen": bounded(4),
-		"memchr": untilMatch, "rawmemchr": untilMatch, "memrchr": lastMatch,
-		"memcmp": compareBlocks, "bcmp": compareBlocks, "__memcmpeq": compareBlocks,
-		"strcmp": compare(false, false), "strncmp": compare(true, false), "strcasecmp": compare(false, true), "strncasecmp": compare(true, true),
-		"strspn": both, "strcspn": both, "strpbrk": both, "strstr": both, "strcasestr": both,
-		"strcasecmp_l": compare(false, true), "__strcasecmp_l": compare(false, true), "__strcasecmp": compare(false, true),
-		"strncasecmp_l": compare(true, true), "__strncasecmp_l": compare(true, true), "__rawmemchr": untilMatch, "__strchrnul": untilFound,
-		"__stpcpy": stringCopy, "__stpncpy": stringCopy,
-	} {
-		f = withPointers(f, pointersOf(name))
-		m[name] = f
-		for _, kind := range implementations {
-			m["__"+strings.TrimLeft(name, "_")+"_"+kind] = f
-		}
-	}
+// modelled are functions with their models, and how many of their first arguments are pointers that they read by and that no
+// model of them looks at: the models of those that copy and fill look at all arguments.
+type modelled struct {
+	pointers  int
+	functions map[string]modelFunc
 }
 
-// pointersOf is how many of a function's first arguments are pointers that it reads by, and that its
-// model does not look at: the models of those that copy and fill look at all arguments.
-func pointersOf(name string) int {
-	name = strings.TrimLeft(name, "_")
-	switch {
-	case strings.HasPrefix(name, "memcpy"), strings.HasPrefix(name, "memmove"), strings.HasPrefix(name, "mempcpy"), strings.HasPrefix(name, "memset"),
-		name == "bzero", name == "explicit_bzero":
-		return 0
-	case strings.HasPrefix(name, "memcmp"), name == "bcmp", strings.HasPrefix(name, "strcmp"), strings.HasPrefix(name, "strncmp"),
-		strings.Contains(name, "case"), strings.Contains(name, "spn"), strings.Contains(name, "pbrk"), name == "strstr",
-		strings.Contains(name, "cpy"), strings.Contains(name, "cat"):
-		return 2
+func addStrings(m map[string]modelFunc) {
+	for _, list := range []modelled{
+		{0, map[string]modelFunc{
+			"memcpy": copyModel, "memmove": copyModel, "mempcpy": copyModel, "__memcpy_chk": copyModel, "__memmove_chk": copyModel, "__mempcpy_chk": copyModel,
+			"memset": fillModel, "__memset_chk": fillModel, "bzero": zeroModel, "explicit_bzero": zeroModel,
+		}},
+		{1, map[string]modelFunc{
+			"strlen": whole(1), "strchr": untilFound, "strchrnul": untilFound, "index": untilFound, "strrchr": whole(1), "rindex": whole(1),
+			"wcslen": whole(4), "wcschr": whole(4), "wcsrchr": whole(4), "wmemchr": wideMatch, "strnlen": bounded(1), "wcsnlen": bounded(4),
+			"memchr": untilMatch, "rawmemchr": untilMatch, "memrchr": lastMatch, "__rawmemchr": untilMatch, "__strchrnul": untilFound,
+		}},
+		{2, map[string]modelFunc{
+			"strcpy": stringCopy, "stpcpy": stringCopy, "strncpy": stringCopy, "stpncpy": stringCopy, "strcat": stringCopy, "strncat": stringCopy,
+			"__strcpy_chk": stringCopy, "__stpcpy_chk": stringCopy, "__strcat_chk": stringCopy, "__stpcpy": stringCopy, "__stpncpy": stringCopy,
+			"memcmp": compareBlocks, "bcmp": compareBlocks,
+			"strcmp": compare(false, false), "strncmp": compare(true, false), "strcasecmp": compare(false, true), "strncasecmp": compare(true, true),
+			"strspn": both, "strcspn": both, "strpbrk": both, "strstr": both, "strcasestr": both,
+			"strcasecmp_l": compare(false, true), "__strcasecmp_l": compare(false, true), "__strcasecmp": compare(false, true),
+			"strncasecmp_l": compare(true, true), "__strncasecmp_l": compare(true, true), "__memcmpeq": compareBlocks,
+		}},
+	} {
+		for name, f := range list.functions {
+			f = withPointers(f, list.pointers)
+			m[name] = f
+			for _, kind := range implementations {
+				m["__"+strings.TrimLeft(name, "_")+"_"+kind] = f
+			}
+		}
 	}
-	return 1
 }
 
 // withPointers is a model that tells, before f, of pointers that are undefined.
