@@ -16,12 +16,7 @@ func TestFaultWithOtherRegisters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := make([]byte, checkpoint.PageSize)
-	copy(code, []byte{0x31, 0xc9, 0xf7, 0xf1}) // xor %ecx, %ecx; div %ecx
-	ref, err := w.AddPage(code)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ref := codePage(t, w, 0x31, 0xc9, 0xf7, 0xf1) // xor %ecx, %ecx; div %ecx
 	start := checkpoint.Context{TID: 10, XState: make([]byte, 576)}
 	start.Regs.RIP, start.Regs.RFLAGS = forcedCode, 0x202
 	end := start
@@ -34,12 +29,7 @@ func TestFaultWithOtherRegisters(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := NewSession(finished(t, w, path, checkpoint.Manifest{PID: 10, CPU: checkpoint.Identity{Vendor: "AuthenticAMD", XCR0: 7}}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	m, err := s.Machine(0)
+	m, err := onAMD(t, w, path).Machine(0)
 	if err != nil {
 		t.Fatal(err)
 	}

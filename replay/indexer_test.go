@@ -21,16 +21,12 @@ func forcedSession(t *testing.T) *Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := make([]byte, checkpoint.PageSize)
-	copy(code, []byte{
-		0xb9, forcedTurns & 0xff, forcedTurns >> 8, 0x00, 0x00, // mov $forcedTurns, %ecx
+	ref := codePage(
+		t, w,
+		0xb9, forcedTurns&0xff, forcedTurns>>8, 0x00, 0x00, // mov $forcedTurns, %ecx
 		0xff, 0xc9, // dec %ecx
 		0x75, 0xfc, // jne dec
-	})
-	ref, err := w.AddPage(code)
-	if err != nil {
-		t.Fatal(err)
-	}
+	)
 	start := checkpoint.Context{TID: 10, XState: make([]byte, 576)}
 	start.Regs.RIP, start.Regs.RFLAGS = forcedCode, 0x202
 	end := start
@@ -45,6 +41,24 @@ func forcedSession(t *testing.T) *Session {
 			t.Fatal(err)
 		}
 	}
+	return onAMD(t, w, path)
+}
+
+// codePage adds a page to what w writes that begins with code.
+func codePage(t *testing.T, w *checkpoint.Writer, code ...byte) checkpoint.PageRef {
+	t.Helper()
+	page := make([]byte, checkpoint.PageSize)
+	copy(page, code)
+	ref, err := w.AddPage(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+// onAMD ends the recording that w writes to path, of an AMD CPU, and opens a session of it for the length of the test.
+func onAMD(t *testing.T, w *checkpoint.Writer, path string) *Session {
+	t.Helper()
 	s, err := NewSession(finished(t, w, path, checkpoint.Manifest{PID: 10, CPU: checkpoint.Identity{Vendor: "AuthenticAMD", XCR0: 7}}))
 	if err != nil {
 		t.Fatal(err)
@@ -102,18 +116,11 @@ func askingTimeline(t *testing.T, xmm bool) *Timeline {
 	if err := w.AddInterval(askingInterval(t, w, 0, false, xmm)); err != nil {
 		t.Fatal(err)
 	}
-	s, err := NewSession(finished(t, w, path, checkpoint.Manifest{PID: 10, CPU: checkpoint.Identity{Vendor: "AuthenticAMD", XCR0: 7}}))
+	tl, err := NewTimeline(onAMD(t, w, path), 1<<24)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tl, err := NewTimeline(s, 1<<24)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		tl.Close()
-		_ = s.Close() // the test is over
-	})
+	t.Cleanup(tl.Close)
 	tl.SetSpacing(askingTurn / 4)
 	return tl
 }
