@@ -17,7 +17,7 @@ import (
 // interval is written: to make two events of each call takes several times as long as to copy the
 // bytes, and most intervals are dropped from the ring unwritten.
 
-// agentCalls are calls that the agent has made, one behind the other.
+// agentCalls are calls that the agent has made, and RDTSC, one behind the other.
 type agentCalls struct {
 	behind int // how many of the interval's events come before them
 	tid    checkpoint.TID
@@ -41,8 +41,15 @@ func (t *thread) logRing() error {
 	seq := l.seq
 	a, worth := t.space().agent, int32(-1)
 	var err, merr error
+	insns := 0
 	clone := func(b []byte) (c []byte) { c, l.from = s.logMemory.clone(b); return c }
 	l.data, err = t.block.shared.Take(clone, func(r *agent.Record) {
+		defer func() { l.count++ }()
+		l.number(&seq, r)
+		if r.Insn != 0 {
+			insns++
+			return
+		}
 		e := t.space().ofAgent(r, &l)
 		if r.Refers && e == nil {
 			e = l.refer(a, &r.Written)
@@ -53,8 +60,6 @@ func (t *thread) logRing() error {
 			merr = e
 		}
 		worth = max(worth, a.followFiles(r))
-		l.count++
-		l.number(&seq, r)
 	})
 	err = errors.Join(err, merr)
 	if l.count == 0 {
@@ -64,11 +69,14 @@ func (t *thread) logRing() error {
 	a.referTo(t.space(), worth)
 	g.lastNumber = seq.last
 	g.cur.calls = append(g.cur.calls, l)
-	g.cur.made += l.count
+	calls := l.count - insns
+	g.cur.made += 2*calls + insns
 	g.cur.bytes += int64(len(l.data))
-	s.result.Stats.Calls += uint64(l.count)
-	s.result.Stats.AgentCalls += uint64(l.count)
-	s.result.Stats.Events += 2 * uint64(l.count)
+	s.result.Stats.Calls += uint64(calls)
+	s.result.Stats.AgentCalls += uint64(calls)
+	s.result.Stats.Instrs += uint64(insns)
+	s.result.Stats.AgentInstrs += uint64(insns)
+	s.result.Stats.Events += uint64(2*calls + insns)
 	return err
 }
 
@@ -127,9 +135,11 @@ func isOwnMemory(m *mapping) bool {
 	return m.private() && m.Object == 0 && m.Prot&checkpoint.ProtExec == 0
 }
 
-// number returns the numbers of a call's entry and exit.
+// number returns the numbers of a call's entry and exit. RDTSC has the latter alone.
 func (l *agentCalls) number(seq *numbering, r *agent.Record) (enter, exit uint64) {
-	enter = seq.next(rightBehind)
+	if r.Insn == 0 {
+		enter = seq.next(rightBehind)
+	}
 	return enter, seq.next(min(max(r.Time, rightBehind), l.now)) // the program can write another time to the agent's memory
 }
 
@@ -140,6 +150,14 @@ func (s *session) appendEvents(list []checkpoint.Event, l *agentCalls) (_ []chec
 		regs := l.seg
 		copy(regs.R[:], r.Regs[:16])
 		regs.RIP, regs.RFLAGS, regs.FSBase = r.Regs[agent.RIP], r.Regs[agent.RFLAGS], r.Regs[agent.FS]
+		if r.Insn != 0 {
+			at++
+			ev := s.tscEvent(r, &regs)
+			ev.TID = l.tid
+			_, ev.Seq = l.number(&seq, r)
+			list = append(list, ev)
+			return
+		}
 		nr := int64(regs.R[0])
 		enter := s.enterEvent(nr, r.Regs.Args(), &regs)
 		after := regs

@@ -19,23 +19,34 @@ import (
 // program's code, and taken out again wherever the recorder looks at memory as a whole, so that a
 // recording has the program's own code.
 
-// site is a SYSCALL instruction of the program.
+// site is a SYSCALL instruction of the program, or another that is written over.
 type site struct {
 	addr    uint64    // of the instruction
+	size    uint64    // of RDTSC or RDTSCP that has a stub
 	stub    uint64    // where its stub is
 	entry   uint64    // in the stub: up to here none of the program's registers is changed
+	about   uint64    // in the stub: from here on RCX is
 	resumes uint64    // in the stub: the instruction behind SYSCALL, 0 where that is executed in its place
 	next    uint64    // the size of that instruction
 	jump    abi.Range // that is written over, of length 0 where none can be
 	own     []byte    // what the program has there, jumpSize bytes at least
 	moved   []byte    // of it, what the stub executes before the call
-	to      []byte    // what is written
+	to      []byte    // the jump
 	via     abi.Range // INT3 instructions behind a function, to which a short jump leads and where the jump to the stub is; or of length 0
 	kind    siteKind  // SYSCALL, or what HLT is written over
-	written bool
+	mode    siteMode  // what is written there
 	hasSlot bool
 	slot    int // of the jump, in what the agent takes out when the recorder is gone
 }
+
+// siteMode is what is written at a site.
+type siteMode uint8
+
+const (
+	siteOwn   siteMode = iota // what the program has there
+	siteHalts                 // HLT in the place of the instruction's first byte
+	siteLeads                 // a jump to the stub
+)
 
 // patchedCode is what is written over in the program's code: jumps to the agent, and HLT.
 type patchedCode struct {
@@ -43,7 +54,7 @@ type patchedCode struct {
 	inJump map[uint64]*site  // by each byte that is written over, and by where short jumps lead
 	pages  map[uint64]uint64 // that this alone has made private, and the hash of what they hold
 	clean  bool              // no jump is written
-	halts  bool              // HLT is written, perhaps without any jump
+	halts  bool              // HLT may be written, perhaps without any jump
 }
 
 func newPatchedCode() patchedCode {
@@ -59,6 +70,15 @@ func (c *patchedCode) add(s *site) {
 	if s.via.Len != 0 {
 		c.inJump[s.via.Addr] = s
 	}
+}
+
+// remove removes a site, at which the program's own code is.
+func (c *patchedCode) remove(s *site) {
+	delete(c.sites, s.addr)
+	for i := range s.jump.Len {
+		delete(c.inJump, s.jump.Addr+i)
+	}
+	delete(c.inJump, s.via.Addr)
 }
 
 // What a stub is made of: at most 20 bytes of the program's own, then the jump to the agent.
@@ -217,23 +237,31 @@ func (s *site) build(a *stubArea) {
 	a.used += stubSize
 	s.stub = a.at.Addr + off
 	b := a.view[off:off:min(off+stubSize, uint64(len(a.view)))]
-	resume := s.addr + syscallInsnLen
+	resume := s.behind()
 	b = append(b, s.moved...)
 	s.entry = s.stub + uint64(len(b))
+	if s.size != 0 {
+		b = append(b, 0x65, 0x48, 0x89, 0x0c, 0x25) // mov %rcx,%gs:...
+		b = binary.LittleEndian.AppendUint32(b, agent.OwnRCX)
+		b = append(b, 0x65, 0x4c, 0x89, 0x1c, 0x25) // mov %r11,%gs:...
+		b = binary.LittleEndian.AppendUint32(b, agent.OwnR11)
+	}
 	b = append(b, 0x48, 0xb9) // movabs $about,%rcx
 	b = binary.LittleEndian.AppendUint64(b, s.stub+stubAbout)
+	s.about = s.stub + uint64(len(b))
 	b = append(b, 0x65, 0xff, 0x24, 0x25, 0, 0, 0, 0) // jmp *%gs:0
 	if s.next != 0 {
 		s.resumes = s.stub + stubResumes
 		b = b[:stubResumes]
-		b = append(b, s.own[syscallInsnLen:]...)
+		b = append(b, s.own[resume-s.addr:]...)
 		b = append(b, 0xff, 0x25, 0, 0, 0, 0) // jmp *0(%rip)
 		b = binary.LittleEndian.AppendUint64(b, resume+s.next)
 		resume = s.resumes
 	}
 	b = b[:stubAbout]
-	b = binary.LittleEndian.AppendUint64(b, s.addr+syscallInsnLen)
-	binary.LittleEndian.AppendUint64(b, resume)
+	b = binary.LittleEndian.AppendUint64(b, s.behind())
+	b = binary.LittleEndian.AppendUint64(b, resume)
+	binary.LittleEndian.AppendUint64(b, s.size)
 	switch {
 	case s.via.Len != 0:
 		s.to = []byte{0xeb, byte(s.via.Addr - s.jump.Addr - syscallInsnLen)}
@@ -245,14 +273,30 @@ func (s *site) build(a *stubArea) {
 // within reports whether rip is in the midst of what is written over.
 func (s *site) within(rip uint64) bool { return rip > s.jump.Addr && rip < s.jump.Addr+s.jump.Len }
 
-// write writes the jump, or what the program has there.
-func (s *site) write(sp *space, jump bool) error {
-	if s.jump.Len == 0 || s.written == jump {
+// bytes returns what is written in a mode.
+func (s *site) bytes(m siteMode) []byte {
+	switch m {
+	case siteHalts:
+		b := bytes.Clone(s.own[:s.jump.Len])
+		b[s.addr-s.jump.Addr] = hlt
+		return b
+	case siteLeads:
+		return s.to
+	default:
+		return s.own[:s.jump.Len]
+	}
+}
+
+// write writes what a mode says.
+func (s *site) write(sp *space, m siteMode) error {
+	if s.jump.Len == 0 || s.mode == m {
 		return nil
 	}
-	if !jump {
-		s.written = false
-		_, err := sp.mem.writeAt(s.own[:s.jump.Len], s.jump.Addr)
+	was := s.mode
+	s.mode = m
+	sp.code.halts = sp.code.halts || m == siteHalts
+	if m == siteOwn {
+		_, err := sp.mem.writeAt(s.bytes(siteOwn), s.jump.Addr)
 		if s.hasSlot {
 			sp.agent.shared.PutJump(s.slot, 0, nil)
 		}
@@ -261,8 +305,10 @@ func (s *site) write(sp *space, jump bool) error {
 		}
 		return err
 	}
-	if err := sp.noteCodePages(s.jump); err != nil {
-		return err
+	if was == siteOwn {
+		if err := sp.noteCodePages(s.jump); err != nil {
+			return err
+		}
 	}
 	if s.via.Len != 0 { // its own jump first, and not taken out again when the recorder is gone: nothing leads there then
 		if err := sp.noteCodePages(s.via); err != nil {
@@ -272,11 +318,10 @@ func (s *site) write(sp *space, jump bool) error {
 			return err
 		}
 	}
-	s.written = true
 	if s.hasSlot {
 		sp.agent.shared.PutJump(s.slot, s.jump.Addr, s.own[:jumpSize])
 	}
-	_, err := sp.mem.writeAt(s.to, s.jump.Addr)
+	_, err := sp.mem.writeAt(s.bytes(m), s.jump.Addr)
 	return err
 }
 
@@ -332,7 +377,7 @@ func (t *thread) reachAgent(addr, nr uint64) (uint64, error) {
 		sp.agent.stubs[s.stub] = s
 		sp.code.add(s)
 	}
-	return s.entry, s.write(sp, !t.group().within(s, t))
+	return s.entry, s.write(sp, sp.underAgent(s, t.group().within(s, t)))
 }
 
 // giveSlot gives a site a slot. False says that there is none left.
@@ -399,24 +444,20 @@ func (sp *space) forgetSites(c *call, changed []abi.Range) error {
 // forget forgets the sites for which f holds, whose own code is put back.
 func (sp *space) forget(f func(*site) bool) error {
 	c := &sp.code
-	for addr, s := range c.sites {
+	for _, s := range c.sites {
 		if !f(s) {
 			continue
 		}
-		if err := s.write(sp, false); err != nil {
+		if err := s.write(sp, siteOwn); err != nil {
 			return err
 		}
-		delete(c.sites, addr)
+		c.remove(s)
 		if s.hasSlot {
 			sp.agent.free = append(sp.agent.free, s.slot)
 		}
 		if s.kind != siteCall {
 			sp.forgetCode()
 		}
-		for i := range s.jump.Len {
-			delete(c.inJump, s.jump.Addr+i)
-		}
-		delete(c.inJump, s.via.Addr)
 	}
 	return nil
 }

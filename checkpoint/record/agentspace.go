@@ -27,6 +27,7 @@ type threadAgent struct {
 	shared agent.Shared
 	native ownState // as the agent was told
 	noted  bool     // at the stop that is answered: the call in progress is in the ring
+	lost   bool     // likewise: the stub of RDTSC has faulted, before which the thread stands
 }
 
 // spaceAgent is the agent in an address space.
@@ -142,7 +143,7 @@ func (t *thread) underAgent(sig int) (bool, error) {
 	}
 	if code := &sp.code; code.clean {
 		for _, s := range code.sites {
-			if err := s.write(sp, !t.group().within(s, nil)); err != nil {
+			if err := s.write(sp, sp.underAgent(s, t.group().within(s, nil))); err != nil {
 				return false, err
 			}
 		}
@@ -153,14 +154,17 @@ func (t *thread) underAgent(sig int) (bool, error) {
 	a.shared.Many(!t.group().alone() || sp.isSeen())
 	a.shared.Timed(t.session.isOrdered())
 	t.noteNative()
-	own, p := t.block.shared, agent.Places()
-	own.Attend(len(t.sig.held) > 0)
-	own.Patient(t.mayWait())
-	own.Hope(t.hopesUntil())
-	own.Clock(t.agentClock())
-	own.Together(t.staysTogether())
+	shared, p := t.block.shared, agent.Places()
+	shared.Attend(len(t.sig.held) > 0)
+	shared.Patient(t.mayWait())
+	shared.Hope(t.hopesUntil())
+	shared.Clock(t.agentClock())
+	shared.Together(t.staysTogether())
 	if t.session.fsByStops {
-		own.FSBase(t.regs.Fs_base)
+		shared.FSBase(t.regs.Fs_base)
+	}
+	if t.session.tsc.made {
+		shared.Aux(rdtscpAux())
 	}
 	t.noteStack()
 	if int64(t.regs.Orig_rax) >= 0 && t.regs.Rax == t.regs.Orig_rax { // the result is the call's number: the guardian would take it for a call that was not let through
@@ -172,8 +176,8 @@ func (t *thread) underAgent(sig int) (bool, error) {
 	if err := t.session.source.dispatch(t.tid, true, t.block.at.Addr+p.Made, p.Sysed-p.Made+1); err != nil {
 		return false, err
 	}
-	own.Rest()
-	own.Supervise(true)
+	shared.Rest()
+	shared.Supervise(true)
 	t.agent, t.starting = true, false
 	return true, nil
 }
@@ -188,7 +192,7 @@ func (g *group) within(s *site, but *thread) bool {
 func (t *thread) clearJump() error {
 	sp := t.space()
 	if s := sp.code.inJump[t.regs.Rip]; s != nil && s.within(t.regs.Rip) {
-		return s.write(sp, false)
+		return s.write(sp, sp.underAgent(s, true))
 	}
 	return nil
 }
@@ -197,7 +201,7 @@ func (t *thread) clearJump() error {
 // kernel may go back to, and not under the agent.
 func (sp *space) ownCall(addr uint64) error {
 	if s := sp.code.inJump[addr]; s != nil {
-		return s.write(sp, false)
+		return s.write(sp, siteOwn)
 	}
 	return nil
 }
@@ -392,7 +396,7 @@ func (sp *space) ownCode() error {
 		return nil
 	}
 	for _, s := range c.sites {
-		if err := s.write(sp, false); err != nil {
+		if err := s.write(sp, siteOwn); err != nil {
 			return err
 		}
 	}

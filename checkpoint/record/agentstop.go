@@ -3,6 +3,7 @@
 package record
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -90,8 +91,8 @@ const askedStop = unix.WaitStatus(ptrace.EventStop<<16 | int(unix.SIGTRAP)<<8 | 
 // the stop is for a call that was not let through, or did not come to the agent.
 func (t *thread) leaveAgent(ws unix.WaitStatus) (own bool, err error) {
 	shared := t.block.shared
-	t.agent, t.placing = false, true
-	t.block.noted = shared.Noted()
+	t.agent, t.placing, t.led = false, true, false
+	t.block.noted, t.block.lost = shared.Noted(), false
 	lerr := t.logRing()
 	shared.Empty()
 	shared.Supervise(false)
@@ -112,7 +113,7 @@ func (t *thread) leaveAgent(ws unix.WaitStatus) (own bool, err error) {
 	if own && t.inClock(shared.Phase()) {
 		t.space().noClock = true // it asks the kernel itself: the clock source is not the TSC any more
 	}
-	if own && !t.block.has(t.regs.Rip) {
+	if own && !t.block.has(t.regs.Rip) && !t.block.lost {
 		if err := t.makesCall(t.regs); err != nil {
 			return own, err
 		}
@@ -125,7 +126,8 @@ func (t *thread) leaveAgent(ws unix.WaitStatus) (own bool, err error) {
 }
 
 // hasLostBlock reports whether the stop is for a stub that faulted, because the program has loaded GS, with whose base the stub
-// finds the agent. The registers are then those behind the SYSCALL instruction, its call not made, and the base comes back with them.
+// finds the agent. The registers are then those behind the SYSCALL instruction, its call not made, or those before RDTSC, and the base comes
+// back with them.
 func (t *thread) hasLostBlock(ws unix.WaitStatus) (bool, error) {
 	if signalOf(ws) != int(unix.SIGSEGV) {
 		return false, nil
@@ -138,9 +140,16 @@ func (t *thread) hasLostBlock(ws unix.WaitStatus) (bool, error) {
 	if err := t.session.source.getSiginfo(t.tid, &si); err != nil || !isFault(int(unix.SIGSEGV), &si) {
 		return false, err
 	}
+	if t.block.lost = s.kind == siteTSC; t.block.lost {
+		t.regs.Rip = s.addr
+		return true, nil
+	}
 	s.afterSyscall(&t.regs)
 	return true, nil
 }
+
+// behind returns the address of what comes behind the instruction.
+func (s *site) behind() uint64 { return s.addr + cmp.Or(s.size, syscallInsnLen) }
 
 // afterSyscall sets what the SYSCALL instruction of the site changes: RIP, RCX and R11.
 func (s *site) afterSyscall(r *ptrace.Regs) {
@@ -187,6 +196,8 @@ func (t *thread) placed(ws unix.WaitStatus, own, goesOn bool) (next action, done
 	switch {
 	case rip >= t.block.at.Len || rip > p.End:
 		switch {
+		case t.block.lost:
+			return t.atInsn(goesOn)
 		case goesOn:
 			next, err = t.onDispatch()
 			return next, true, err
@@ -199,11 +210,17 @@ func (t *thread) placed(ws unix.WaitStatus, own, goesOn bool) (next action, done
 		if s == nil {
 			return action{}, false, nil // not by a stub: the program's own doing
 		}
+		if s.kind == siteTSC {
+			return action{}, false, t.unenterInsn(s, rip, &saved)
+		}
 		t.unenter(s, rip, &saved)
 		return action{}, false, t.before(s.addr, false)
 	}
 	live := t.regs
 	t.setSaved(&saved)
+	if size := shared.Insn(); size != 0 {
+		return t.placedInsn(size, goesOn)
+	}
 	switch {
 	case noted || rip >= p.Tail && rip < p.Gate:
 		t.regs.Rax = uint64(result)
@@ -301,14 +318,16 @@ func (t *thread) leaveStub() error {
 // inStub puts a thread that is in a stub where it is in the program.
 func (t *thread) inStub(s *site) error {
 	r := &t.regs
-	behind := s.addr + syscallInsnLen
-	switch {
-	case s.resumes != 0 && r.Rip == s.resumes:
-		r.Rip = behind
-	case s.resumes != 0 && r.Rip == s.resumes+s.next:
-		r.Rip = behind + s.next
+	switch off := r.Rip - s.resumes; {
+	case s.resumes != 0 && off <= s.next:
+		r.Rip = s.behind() + off
 	case r.Rip == s.stub && s.entry != s.stub:
 		r.Rip = s.jump.Addr
+	case s.kind == siteTSC:
+		if r.Rip >= s.about {
+			r.Rcx, _ = t.block.shared.OwnRegs()
+		}
+		r.Rip = s.addr
 	default:
 		s.afterSyscall(r)
 		return t.before(s.addr, false)

@@ -79,7 +79,7 @@ func (g *group) noteBorder(start time.Time, m *snapshot) {
 
 // MarshalZerologObject implements zerolog.LogObjectMarshaler.
 func (s *Stats) MarshalZerologObject(e *zerolog.Event) {
-	e.Uint64("events", s.Events).Uint64("calls", s.Calls).Uint64("agent_calls", s.AgentCalls).Uint64("referred", s.Referred).Uint64("intervals", s.Intervals).
+	e.Uint64("events", s.Events).Uint64("calls", s.Calls).Uint64("agent_calls", s.AgentCalls).Uint64("instrs", s.Instrs).Uint64("agent_instrs", s.AgentInstrs).Uint64("referred", s.Referred).Uint64("intervals", s.Intervals).
 		Uint64("forced_ends", s.ForcedEnds).Uint64("tsc_runs", s.TSCRuns).Uint64("shadows", s.Shadows).Dur("borders", s.Cuts).Dur("border_p50", s.Borders.Percentile(0.5)).
 		Dur("border_p99", s.Borders.Percentile(0.99)).Dur("border_max", s.Borders.Longest).Str("stopped", s.mostStopped(12))
 }

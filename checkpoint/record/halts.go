@@ -82,7 +82,7 @@ func (m *codeFile) sites(sp *space, kind siteKind, code *foundCode) (list []*sit
 
 // haltSite is a site for an instruction at addr.
 func haltSite(addr uint64, kind siteKind, insn *foundInsn) *site {
-	return &site{addr: addr, kind: kind, jump: abi.Range{Addr: addr, Len: 1}, own: insn.own[:], to: []byte{hlt}}
+	return &site{addr: addr, kind: kind, jump: abi.Range{Addr: addr, Len: 1}, own: insn.own[:]}
 }
 
 // isUnchanged reports whether a mapping holds what its file does. Pages that are the process's own need not; but most of them
@@ -134,7 +134,7 @@ func (sp *space) addHalts(list []*site) (all bool) {
 // haltsToAgent tells the agent, which is new, of the sites that there are.
 func (sp *space) haltsToAgent() {
 	for _, s := range sp.code.sites {
-		if !s.hasSlot && sp.agent.giveSlot(s) && s.written {
+		if !s.hasSlot && sp.agent.giveSlot(s) && s.mode != siteOwn {
 			sp.agent.shared.PutJump(s.slot, s.jump.Addr, s.own[:jumpSize])
 		}
 	}
@@ -260,9 +260,8 @@ func (sp *space) mustHalt(s *site) bool {
 // writeHalts has the instructions fault that are to.
 func (sp *space) writeHalts() error {
 	for _, s := range sp.code.sites {
-		if sp.mustHalt(s) {
-			sp.code.halts = true
-			if err := s.write(sp, true); err != nil {
+		if sp.mustHalt(s) && s.mode != siteLeads {
+			if err := s.write(sp, siteHalts); err != nil {
 				return err
 			}
 		}
@@ -287,13 +286,32 @@ func (t *thread) codeAlone() error {
 	return sp.onlyHalts()
 }
 
+// alone returns what is to be at a site while a thread runs without the agent.
+func (sp *space) alone(s *site) siteMode {
+	if sp.mustHalt(s) {
+		return siteHalts
+	}
+	return siteOwn
+}
+
+// underAgent returns what is to be at a site while a thread runs under the agent. within says that a thread stands in the midst of
+// what the jump is written over.
+func (sp *space) underAgent(s *site, within bool) siteMode {
+	switch {
+	case s.stub != 0 && !within:
+		return siteLeads
+	case s.stub == 0 && s.kind != siteCall: // whether or not it must
+		return siteHalts
+	default:
+		return sp.alone(s)
+	}
+}
+
 // onlyHalts puts the program's own code back where jumps are written over it, and has the instructions fault that are to.
 func (sp *space) onlyHalts() error {
 	c := &sp.code
 	for _, s := range c.sites {
-		halt := sp.mustHalt(s)
-		c.halts = c.halts || halt
-		if err := s.write(sp, halt); err != nil {
+		if err := s.write(sp, sp.alone(s)); err != nil {
 			return err
 		}
 	}
@@ -301,12 +319,10 @@ func (sp *space) onlyHalts() error {
 	return nil
 }
 
-// ownInsn returns what the program has at rip, where code, which is there, has HLT in its place.
+// ownInsn returns what the program has at rip, where code is, with HLT or a jump in the place of an instruction that is made to fault.
 func (t *thread) ownInsn(code []byte) []byte {
-	if len(code) > 0 && code[0] == hlt {
-		if s := t.space().code.sites[t.regs.Rip]; s != nil && s.kind != siteCall {
-			return s.own
-		}
+	if s := t.space().code.sites[t.regs.Rip]; s != nil && s.kind != siteCall && s.mode != siteOwn {
+		return s.own[s.addr-s.jump.Addr:]
 	}
 	return code
 }

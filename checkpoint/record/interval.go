@@ -30,7 +30,7 @@ type interval struct {
 	hash     *pendingHash      // of a forced end, until the pages of both ends were read
 	jumps    ranges            // dirty at a forced end because of the agent's jumps alone: no part of that hash
 	noPages  bool              // of its end
-	made     int               // calls by the agent
+	made     int               // events by the agent
 	atStart  int64             // of bytes, what its start takes
 	retained int               // how many snapshots are being written of it
 	closes   bool              // it was dropped meanwhile
@@ -57,8 +57,8 @@ const (
 	dataLimit  = 32 << 20
 )
 
-// eventCount is how many events the interval has, with those of the agent's calls.
-func (l *interval) eventCount() int { return len(l.rec.Events) + 2*l.made }
+// eventCount is how many events the interval has, with the agent's.
+func (l *interval) eventCount() int { return len(l.rec.Events) + l.made }
 
 // isFull reports whether the interval has n times as much as one should have. What the log refers to counts by half: it takes no
 // memory until the interval is written.

@@ -229,8 +229,8 @@ type Crashed struct {
 type Stats struct {
 	Events, Calls, Signals, Faults, Instrs uint64
 	Intervals, ForcedEnds, Gaps            uint64
-	// AgentCalls counts those of Calls that the agent has made.
-	AgentCalls uint64
+	// AgentCalls counts those of Calls that the agent has made, AgentInstrs those of Instrs.
+	AgentCalls, AgentInstrs uint64
 	// Referred counts the bytes that these have read from files and that are not in the log's memory, which says where in
 	// the file they are.
 	Referred uint64

@@ -37,6 +37,7 @@ type session struct {
 	logMemory logMemory // of the agents'
 	leases    leases
 	tscFiles  tscFiles
+	tsc       sessionTSC
 	found     map[codeRange]*foundCode // what has to fault in files
 	fsByStops bool                     // there is no FSGSBASE
 	haltsTSC  bool                     // RDTSC has to be looked for in the code: nothing else has it fault

@@ -44,6 +44,7 @@ type thread struct {
 	tscRuns     bool        // RDTSC does not fault in it
 	agent       bool        // it runs under the agent, or did so up to the stop that is answered
 	placing     bool        // it was under the agent, and is not where it is in the program yet
+	led         bool        // its RDTSC was to go on in a stub (leadTSC)
 	redo        bool        // it makes a call again, which the agent has left to the recorder
 	atSync      bool        // the stop that was answered last is one that the log can name
 	starting    bool        // it has not left clone yet

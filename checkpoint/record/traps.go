@@ -4,6 +4,7 @@ package record
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"golang.org/x/sys/unix"
 
@@ -91,6 +92,9 @@ func (t *thread) guestTraps() error {
 	case c.nr == unix.SYS_PRCTL && a[0] == prSetTSC && t.proc.trap.tsc && (a[1] == prTSCEnable || a[1] == prTSCSegv):
 		t.proc.trap.ownTSC = a[1] == prTSCSegv
 		c.answer = 0
+		if err := t.space().forget(func(s *site) bool { return s.kind == siteTSC && s.stub != 0 }); err != nil {
+			return err
+		}
 	case c.nr == unix.SYS_ARCH_PRCTL && a[0] == archSetCPUID && t.proc.trap.cpuid:
 		t.proc.trap.ownCPUID = a[1] == 0
 		c.answer = 0
@@ -179,6 +183,9 @@ func (t *thread) emulate() (bool, error) {
 	if err := t.shield(); err != nil {
 		return false, err
 	}
+	if led, err := t.leadTSC(kind, size); led || err != nil {
+		return true, errors.Join(err, t.repairSegv(), t.unshield())
+	}
 	before := regsOf(&t.regs)
 	r := &t.regs
 	out := t.execute(kind, code)
@@ -214,7 +221,7 @@ func (t *thread) execute(kind checkpoint.InstrKind, code []byte) (out [4]uint64)
 		r.Rcx = uint64(rdtscpAux())
 		fallthrough
 	default:
-		tsc := rdtsc()
+		tsc := t.session.tsc.now()
 		r.Rax, r.Rdx = tsc&0xffffffff, tsc>>32
 	}
 	return [4]uint64{r.Rax, r.Rbx, r.Rcx, r.Rdx}

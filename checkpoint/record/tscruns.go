@@ -35,6 +35,7 @@ type tscState struct {
 	due    bool // its threads are switched to so often that faults are dear
 	known  bool // each is a site
 	looked bool // the code was looked at as it is now, and is not known
+	places tscPlaces
 }
 
 // tscFiles is what is known of files. They are looked through beside the recording, one at a time.

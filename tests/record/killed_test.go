@@ -246,6 +246,7 @@ func TestKilledOutright(t *testing.T) {
 		{"calls", []string{guest, "calls"}, ""},
 		{"forks", []string{guest, "forks"}, ""},
 		{"tsc", []string{guest, "tsc"}, ""},
+		{"many tsc", []string{compile(t, "manytsc", "-pthread"), "20000", "2000"}, ""},
 		{"broken", []string{guest, "broken"}, ""},
 		{"masks", []string{compile(t, "masks")}, ""},
 	}

@@ -115,3 +115,78 @@ func TestTells(t *testing.T) {
 		}
 	}
 }
+
+// TestReadsTSC: RDTSC and RDTSCP in the agent change what the CPU's change. Whoever finds the thread up to where the record is in the ring
+// has the registers of before it, and from there on those behind it.
+func TestReadsTSC(t *testing.T) {
+	const (
+		clock  = flatBase + Size // where the vDSO's function would be
+		about  = clock + 0x100
+		behind = clock + 0x200
+		stack  = clock + 0xff0
+		began  = 5_000_000_000
+		tsc    = 1 << 33
+		rate   = 5 << 31 // 2.5
+		aux    = 0x1003
+		flags  = x86.FlagCF | x86.FlagOF | x86.FlagDF
+	)
+	word := binary.LittleEndian.PutUint64
+	for _, size := range []uint64{2, 3} {
+		m := make(flat, Size+0x1000)
+		s := Shared(m[:Size])
+		s.Init(flatBase, flatBase)
+		s.Supervise(true)
+		s.Clock(clock)
+		s.TSCIs(tsc, began, rate)
+		s.Aux(aux)
+		code := []byte{0x48, 0xc7, 0x06, 5, 0, 0, 0, 0x48, 0xc7, 0x46, 8, 10, 0, 0, 0, 0x31, 0xc0, 0xc3} // movq $5,(%rsi); movq $10,8(%rsi); xor %eax,%eax; ret
+		copy(m[clock-flatBase:], code)
+		word(m[about-flatBase:], behind)
+		word(m[about-flatBase+StubReturn:], behind)
+		word(m[about-flatBase+StubInsn:], size)
+
+		c := x86.New(m, nil)
+		var before [16]uint64
+		for i := range c.R {
+			c.R[i] = 0x1111_2222_3333_4444 * uint64(i+1)
+			before[i] = c.R[i]
+		}
+		c.R[4], before[4] = stack, stack
+		c.SetFlags(flags)
+		s.put(OwnRCX, c.R[regRCX])
+		s.put(OwnR11, c.R[regR11])
+		c.RIP, c.GSBase, c.R[regRCX] = flatBase+Places().Entry, flatBase+Block, about
+		const want = tsc + 25 // 10 ns
+		noted := 0
+		for c.RIP != behind {
+			if x := c.Step(); x != x86.ExitNone {
+				t.Fatalf("stopped for %v at %#x", x, c.RIP-flatBase)
+			}
+			if rcx, r11 := s.OwnRegs(); rcx != before[regRCX] || r11 != before[regR11] {
+				t.Fatalf("at %#x RCX was %#x, R11 %#x", c.RIP-flatBase, rcx, r11)
+			}
+			if got, gotAux := s.TSC(); s.Noted() && (s.Insn() != size || got != want || gotAux != aux) {
+				t.Fatalf("at %#x: size %d, counter %#x, %#x", c.RIP-flatBase, s.Insn(), got, gotAux)
+			} else if s.Noted() {
+				noted++
+			}
+		}
+		after := before
+		after[regRAX], after[regRDX] = want&0xffffffff, want>>32
+		if size == 3 {
+			after[regRCX] = aux
+		}
+		if c.R != after || c.Flags()&flags != flags || noted == 0 {
+			t.Errorf("registers %#x, want %#x; flags %#x", c.R, after, c.Flags())
+		}
+		n := 0
+		if _, err := s.Take(bytes.Clone, func(r *Record) {
+			n++
+			if [16]uint64(r.Regs[:16]) != before || r.Regs[RIP] != behind || r.Insn != size || r.Result != want || r.Aux != aux || len(r.Outs) != 0 {
+				t.Errorf("the record is %+v, of %#x", *r, before)
+			}
+		}); err != nil || n != 1 {
+			t.Errorf("%d records, %v", n, err)
+		}
+	}
+}

@@ -17,17 +17,17 @@ func Code() []byte { return blob }
 // The agent's mapping, by offset in bytes from its start: code, then what it shares with the
 // supervisor. Each thread has one. src/block.h has the same numbers.
 const (
-	TextSize     = 0x2000
+	TextSize     = 0x3000
 	Block        = TextSize // where the base of GS is
-	rows         = 0x3000
+	rows         = 0x4000
 	rowCount     = 512
 	callCount    = 480 // of them, by number
 	rowSize      = 24
-	jumps        = 0x8000
+	jumps        = 0x9000
 	jumpSlots    = 1024
 	jumpSlotSize = 16
-	referred     = 0xc000
-	ring         = 0xd000
+	referred     = 0xd000
+	ring         = 0xe000
 	ringSize     = 1 << 20
 	Size         = ring + ringSize // of the mapping
 )
@@ -73,13 +73,28 @@ const (
 	blockReferring  = 0x95c
 	blockMapped     = 0x960
 	mappedCount     = 96
+	blockSize       = 0xf60
+	blockOwnRCX     = 0xf68
+	blockOwnR11     = 0xf70
+	blockTSC        = 0xf78
+	blockTSCBegan   = 0xf80
+	blockTSCTime    = 0xf88
+	blockTSCRate    = 0xf90
+	blockTSCAux     = 0xf98
 )
 
-// Offsets in what a stub tells the agent of its site, two words.
+// Offsets in what a stub tells the agent of its site, three words.
 const (
-	StubRIP    = 0 // behind the SYSCALL instruction
-	StubReturn = 8 // where the program goes on
-	StubSize   = 16
+	StubRIP    = 0  // behind the instruction
+	StubReturn = 8  // where the program goes on
+	StubInsn   = 16 // the size of RDTSC or RDTSCP; 0 for SYSCALL
+	StubSize   = 24
+)
+
+// Where, from the base of GS, the stub of RDTSC or RDTSCP keeps the registers that SYSCALL changes.
+const (
+	OwnRCX = blockOwnRCX
+	OwnR11 = blockOwnR11
 )
 
 // Labels are offsets of places in the code.

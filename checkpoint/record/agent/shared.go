@@ -39,6 +39,7 @@ type Regs [regWords]uint64
 const (
 	regRAX = 0
 	regRCX = 1
+	regRDX = 2
 	regR11 = 11
 	RIP    = 16
 	RFLAGS = 17
@@ -118,6 +119,27 @@ func (s Shared) Regs() (r Regs) {
 // events that was tried without waiting, and there were none.
 func (s Shared) Tried(result int64) bool {
 	return result == 0 && s.at(blockFourth) != s.at(blockRegs+8*10)
+}
+
+// Insn returns the size of the RDTSC or RDTSCP instruction with which the thread has come to the agent; 0 where it is a call. Regs are then
+// those behind the instruction, but for RAX, RDX, RCX and R11: what the last two were says OwnRegs.
+func (s Shared) Insn() uint64 { return s.at(blockSize) }
+
+// OwnRegs returns the program's RCX and R11 before RDTSC or RDTSCP.
+func (s Shared) OwnRegs() (rcx, r11 uint64) { return s.at(blockOwnRCX), s.at(blockOwnR11) }
+
+// TSC returns what that has given, where Noted: the time-stamp counter, and what RDTSCP has in RCX.
+func (s Shared) TSC() (tsc, aux uint64) { return s.at(blockTSC), s.at(blockTSCAux) }
+
+// Aux says what RDTSCP gives in RCX.
+func (s Shared) Aux(aux uint32) { s.put(blockTSCAux, uint64(aux)) }
+
+// TSCIs says, of all threads, what the time-stamp counter is: tsc at a time, in nanoseconds of CLOCK_MONOTONIC, and rate / 2^32 more in
+// each nanosecond from there on.
+func (s Shared) TSCIs(tsc uint64, time int64, rate uint64) {
+	s.put(blockTSCBegan, tsc)
+	s.put(blockTSCTime, uint64(time))
+	s.put(blockTSCRate, rate)
 }
 
 // Patient says whether the thread may wait in a call, because no other is ready. What Phase returns afterwards is what
@@ -401,10 +423,12 @@ type Reference struct {
 	FD        int32
 }
 
-// Record is a call that the agent has made.
+// Record is a call that the agent has made, or RDTSC or RDTSCP that it has done.
 type Record struct {
 	Regs    Regs // at its entry
 	Result  int64
+	Insn    uint64    // the size of RDTSC or RDTSCP, 0 for a call. RIP is behind it, Result the time-stamp counter
+	Aux     uint32    // what RDTSCP gave in RCX
 	Time    int64     // of CLOCK_MONOTONIC, in nanoseconds, when the call had been made; 0 where it was not asked for
 	Outs    []Output  // valid until the next record
 	Refers  bool      // what the kernel has written is not here
@@ -456,6 +480,7 @@ const (
 	refers     = 1 << 23
 	timed      = 1 << 24
 	wideResult = 1 << 25
+	insnShift  = 26 // 2 bits
 )
 
 // parse reads the record at the start of b, the one before which r has, and returns its size.
@@ -467,6 +492,10 @@ func (r *Record) parse(b []byte) (size int, ok bool) {
 	size, what, wide, result := int(word(0)), word(4), word(8), word(12)
 	narrow := what & (1<<regWords - 1) &^ wide
 	at := recordHead + 8*bits.OnesCount32(what&(wideResult|timed)) + 8*bits.OnesCount32(wide) + 4*bits.OnesCount32(narrow)
+	r.Insn, r.Aux = uint64(what>>insnShift&3), result
+	if r.Insn != 0 {
+		at += 16
+	}
 	if at = (at + 7) &^ 7; size < at || size > len(b) || wide>>regWords != 0 {
 		return 0, false
 	}
@@ -481,6 +510,10 @@ func (r *Record) parse(b []byte) (size int, ok bool) {
 	if r.Time = 0; what&timed != 0 {
 		r.Time = int64(next())
 	}
+	var rcx, r11 uint64
+	if r.Insn != 0 {
+		rcx, r11 = next(), next()
+	}
 	for ; wide != 0; wide &= wide - 1 {
 		r.Regs[bits.TrailingZeros32(wide)] = next()
 	}
@@ -488,7 +521,9 @@ func (r *Record) parse(b []byte) (size int, ok bool) {
 		reg := &r.Regs[bits.TrailingZeros32(narrow)]
 		*reg, from = *reg&^math.MaxUint32|uint64(binary.LittleEndian.Uint32(from)), from[4:]
 	}
-	r.Regs[regRCX], r.Regs[regR11] = r.Regs[RIP], r.Regs[RFLAGS]
+	if r.Regs[regRCX], r.Regs[regR11] = r.Regs[RIP], r.Regs[RFLAGS]; r.Insn != 0 {
+		r.Regs[regRCX], r.Regs[regR11] = rcx, r11
+	}
 	return size, r.parseOuts(b[at:size], what)
 }
 

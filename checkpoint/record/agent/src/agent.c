@@ -121,6 +121,12 @@ struct block {
 	volatile u32 listed;	 /* how many of mapped there are, and 1; ANY_FILE where it may be any; 0 where nothing is known of writes */
 	volatile u32 referring; /* a descriptor is referred to: others must not get it */
 	struct file mapped[MAPPED];
+	u64 insn_size;	      /* see B_SIZE */
+	u64 own_rcx, own_r11; /* likewise */
+	u64 tsc;	      /* what the last RDTSC gave */
+	u64 tsc_began, time_began; /* the TSC at a time, in nanoseconds of CLOCK_MONOTONIC */
+	u64 tsc_rate;	      /* how far it goes on in a nanosecond, times 2^32 */
+	u64 tsc_aux;	      /* what RDTSCP gives in RCX */
 };
 
 /* Where the program's code is written over, and what it has there. */
@@ -153,6 +159,11 @@ _Static_assert(__builtin_offsetof(struct block, guest) == 0x938, "");
 _Static_assert(__builtin_offsetof(struct block, listed) == 0x958, "");
 _Static_assert(__builtin_offsetof(struct block, referring) == 0x95c, "");
 _Static_assert(__builtin_offsetof(struct block, mapped) == 0x960, "");
+_Static_assert(__builtin_offsetof(struct block, insn_size) == B_SIZE, "");
+_Static_assert(__builtin_offsetof(struct block, own_rcx) == B_OWN_RCX, "");
+_Static_assert(__builtin_offsetof(struct block, own_r11) == B_OWN_R11, "");
+_Static_assert(__builtin_offsetof(struct block, tsc) == 0xf78, "");
+_Static_assert(__builtin_offsetof(struct block, tsc_aux) == 0xf98, "");
 _Static_assert(sizeof(struct block) <= ROWS - BLOCK, "");
 _Static_assert(__builtin_offsetof(struct block, about) == 0x400, "");
 _Static_assert(sizeof(struct row) == 24, "");
@@ -160,7 +171,10 @@ _Static_assert(sizeof(struct row) == 24, "");
 /* A record of the ring: one call. Behind it stand, as it says: the result, the time, the registers that are not as in the record before,
  * and the outputs. Of a register of which the upper half is the same the lower half is there, behind the others, all together padded to
  * eight bytes. RCX and R11 are what SYSCALL makes them, RIP and RFLAGS. An output is its length, which of the arguments has its address,
- * and the bytes, padded to eight; or, of what was read from a file that does not change, where it is in the file of argument 0. */
+ * and the bytes, padded to eight; or, of what was read from a file that does not change, where it is in the file of argument 0.
+ *
+ * Or one RDTSC or RDTSCP, which says so by its size: then the result is what it gave as a whole, and RCX and R11, which are the
+ * program's, stand behind the time. In the place of the lower half of the result is what RDTSCP gives in RCX. */
 struct record {
 	u32 size;
 	u32 what;
@@ -174,6 +188,7 @@ enum {
 	REFERS = 1 << 23, /* the output is of such a file, of which there is one then */
 	TIMED = 1 << 24, /* the time, nanoseconds of CLOCK_MONOTONIC when the call had been made */
 	WIDE_RESULT = 1 << 25, /* the result, which is not its lower half extended with its sign */
+	ONE_BYTE = 1 << 26, /* of RDTSC or RDTSCP, times 2 or 3 */
 };
 
 struct head { u32 size, arg; }; /* of an output */
@@ -181,7 +196,7 @@ struct head { u32 size, arg; }; /* of an output */
 void agent_gate(struct block *b);
 
 static const u8 arg_reg[6] = { 7, 6, 2, 10, 8, 9 }; /* rdi rsi rdx r10 r8 r9 */
-enum { RCX = 1, R11 = 11, FS = 18 };
+enum { RCX = 1, RDX = 2, R11 = 11, FS = 18 };
 
 static inline u64 arg(const struct block *b, u8 i) { return b->regs[arg_reg[i]]; }
 
@@ -816,15 +831,56 @@ static int keep_fs(struct block *b)
 	return selector == 0;
 }
 
+/* is_ours reports whether what comes now is the agent's to do, as far as the thread is concerned, whose registers are all saved then. */
+static int is_ours(struct block *b) { return b->supervised && !b->attention && !(b->regs[17] & FLAG_AC) && keep_fs(b); }
+
+enum { RDTSCP_SIZE = 3 };
+
+/* read_tsc does what RDTSC or RDTSCP does, which may be made to fault: what the TSC is follows from the time. It is done once the
+ * record is in the ring; up to there, the thread stands before the instruction. */
+static int read_tsc(struct block *b)
+{
+	const struct block *c = b->common;
+	u64 size = b->insn_size, *words, now;
+	struct record *rec = (struct record *)((u8 *)b + (RING - BLOCK) + b->head);
+
+	b->regs[RCX] = b->own_rcx;
+	b->regs[R11] = b->own_r11;
+	if (!is_ours(b) || sizeof *rec + 8 * (4 + REG_WORDS) > RING_SIZE - b->head || !(now = clock(b)))
+		return ASK;
+	b->tsc = c->tsc_began + (u64)((unsigned __int128)(now - c->time_began) * c->tsc_rate >> 32);
+	words = (u64 *)(rec + 1);
+	rec->what = WIDE_RESULT | (u32)size * ONE_BYTE;
+	rec->result = (u32)b->tsc_aux;
+	*words++ = b->tsc;
+	if (c->timed) {
+		*words++ = now;
+		rec->what |= TIMED;
+	}
+	*words++ = b->own_rcx;
+	*words++ = b->own_r11;
+	rec->size = (u32)(put_regs(b, rec, words) - (u8 *)rec);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	*(volatile u64 *)&b->head = b->head + rec->size;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	b->result = (u32)b->tsc;
+	b->regs[RDX] = b->tsc >> 32;
+	if (size == RDTSCP_SIZE)
+		b->regs[RCX] = b->tsc_aux;
+	return DONE;
+}
+
 int agent_call(struct block *b)
 {
 	const struct row *rows = (const struct row *)((u8 *)b + (ROWS - BLOCK));
 	const struct row *row;
 	u32 length = 0, stood = b->stood;
 
+	if (b->insn_size)
+		return read_tsc(b);
 	if (b->regs[0] != SYS_WRITE)
 		b->stood = 0;
-	if (!b->supervised || b->attention || b->regs[17] & FLAG_AC || !keep_fs(b) || !(row = row_of(b, rows)))
+	if (!is_ours(b) || !(row = row_of(b, rows)))
 		return ASK;
 	if (b->sum_referred > MOST_REFERRED || room_of(b, row, &length) > RING_SIZE - b->head)
 		return ASK;
@@ -962,9 +1018,9 @@ void agent_unasked(struct block *b)
 {
 	heal(b);
 	b->ret = b->regs[16];
-	if (b->phase != PHASE_MADE || is_tried(b, (long)b->result)) {
+	if (b->insn_size || b->phase != PHASE_MADE || is_tried(b, (long)b->result)) {
 		b->result = b->regs[0];
-		b->ret -= 2;
+		b->ret -= b->insn_size ? b->insn_size : 2;
 	}
 }
 

@@ -2,16 +2,16 @@
  * mapping: code, block, rows, stack, jumps, ring. Each thread has one, and the base of GS says
  * where its block is. ../layout.go has the same numbers. */
 
-#define TEXT_SIZE   0x2000
+#define TEXT_SIZE   0x3000
 #define BLOCK       TEXT_SIZE
-#define ROWS        0x3000
+#define ROWS        0x4000
 #define ROW_COUNT   512
 #define CALL_COUNT  480 /* rows of calls, by number; behind them those of commands */
-#define STACK_TOP   0x8000
-#define JUMPS       0x8000
+#define STACK_TOP   0x9000
+#define JUMPS       0x9000
 #define JUMP_COUNT  1024
-#define REFERRED    0xc000 /* a byte for each descriptor, see struct record */
-#define RING        0xd000
+#define REFERRED    0xd000 /* a byte for each descriptor, see struct record */
+#define RING        0xe000
 #define RING_SIZE   0x100000
 
 /* struct block, for entry.S */
@@ -46,6 +46,9 @@
 #define B_FOURTH     0xd8 /* the call's fourth argument as the gate has it */
 
 #define B_THIRD      0xf8 /* likewise, the third */
+#define B_SIZE       0xf60 /* of RDTSC or RDTSCP in the place of which a stub came here, as D_SIZE */
+#define B_OWN_RCX    0xf68 /* for these, which change neither register that SYSCALL does: the program's RCX, kept by the stub */
+#define B_OWN_R11    0xf70 /* likewise, R11 */
 
 #define PHASE_NONE   0 /* no call has been begun */
 #define PHASE_ENTERED 1 /* the program's registers are saved, its call is not made */
@@ -54,5 +57,6 @@
 #define PHASE_TELLS  4 /* the call's result is 0, and what it stores in memory is in probe, and not all of it there */
 
 /* What a stub says of its site, at RCX when it enters the agent. */
-#define D_RIP        0 /* behind the SYSCALL instruction */
+#define D_RIP        0 /* behind the instruction */
 #define D_RETURN     8 /* where the program goes on */
+#define D_SIZE       16 /* of RDTSC or RDTSCP; 0 for SYSCALL */

@@ -1,6 +1,7 @@
 /* How a program's call comes into the agent and leaves it. A stub jumps here in the place of a
  * SYSCALL instruction, with the registers as that would find them but for RCX, which has the
- * stub's description of its site; R11 becomes the thread's block: SYSCALL changes both. Nothing
+ * stub's description of its site; R11 becomes the thread's block: SYSCALL changes both. The stub of RDTSC and
+ * RDTSCP, which come here in the same way, has kept them in the block. Nothing
  * of the program's stack is touched, not even below RSP, and no vector register. The labels
  * tell the supervisor, which may find a thread anywhere here, how far it is; they stand in the
  * table at the start, as offsets. */
@@ -58,6 +59,8 @@ agent_kept:
 	mov	%rax, R_RIP(%r11)
 	mov	D_RETURN(%rcx), %rax
 	mov	%rax, B_RETURN(%r11)
+	mov	D_SIZE(%rcx), %rax
+	mov	%rax, B_SIZE(%r11)
 	mov	B_HEAD(%r11), %rax
 	mov	%rax, B_HEAD0(%r11)
 	movl	$PHASE_ENTERED, B_PHASE(%r11)

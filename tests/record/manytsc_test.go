@@ -1,0 +1,47 @@
+//go:build linux && amd64
+
+package record
+
+import (
+	"testing"
+	"time"
+
+	recorder "vplay/checkpoint/record"
+)
+
+// TestManyTSC: RDTSC and RDTSCP that are executed often lead to the agent, where a jump can, and wherever a thread is found then it is
+// before the instruction, or behind it.
+func TestManyTSC(t *testing.T) {
+	prog := compile(t, "manytsc", "-pthread")
+	for name, c := range map[string]struct {
+		args  []string
+		opt   recorder.Options
+		stops bool // they lead nowhere
+	}{
+		"often":     {[]string{"40000", "0"}, recorder.Options{}, false},
+		"signals":   {[]string{"20000", "300"}, recorder.Options{}, false},
+		"runs":      {[]string{"20000", "1000"}, recorder.Options{TSCAfter: -1}, false},
+		"files":     {[]string{"20000", "1000"}, recorder.Options{NoTrapTSC: true, NoFSGSBase: true}, false},
+		"forced":    {[]string{"20000", "1000"}, recorder.Options{ForceEvery: time.Millisecond}, false},
+		"many":      {[]string{"20000", "1000"}, recorder.Options{Interval: time.Millisecond}, false},
+		"many runs": {[]string{"20000", "1000"}, recorder.Options{Interval: time.Millisecond, TSCAfter: -1}, false},
+		"chaos":     {[]string{"4000", "20000"}, recorder.Options{Chaos: true, ChaosSeed: 3}, false},
+		"no agent":  {[]string{"2000", "20000"}, recorder.Options{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := run{args: append([]string{prog}, c.args...), opt: c.opt}
+			r.opt.Agent, r.opt.AgentAfter, r.opt.Keep = !c.stops, 1, recorder.KeepAlways
+			got, res := r.recorded(t)
+			if want := "0 back, 0 wrong, thread 0, child 0\n"; got.out != want {
+				t.Errorf("output\n%swant\n%s", got.out, want)
+			}
+			t.Logf("%d of %d by the agent; %s", res.Stats.AgentInstrs, res.Stats.Instrs, verify(t, res.Path))
+			if signals := c.args[1] != "0"; signals != (res.Stats.Signals > 0) {
+				t.Errorf("%d signals", res.Stats.Signals)
+			}
+			if stops := res.Stats.AgentInstrs == 0; stops != c.stops || name == "often" && res.Stats.AgentInstrs < res.Stats.Instrs/2 {
+				t.Errorf("%d of %d by the agent", res.Stats.AgentInstrs, res.Stats.Instrs)
+			}
+		})
+	}
+}
