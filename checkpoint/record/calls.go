@@ -536,7 +536,7 @@ func (t *thread) syncPoint() error {
 	full := func(past time.Duration) bool {
 		return past >= g.leastSpacing && g.cur.isFull(1) || g.cur.isFull(overfull)
 	}
-	if past := cpu - g.cur.rec.CPUStart; past >= g.spacing || full(past) || g.liveDue {
+	if past := cpu - g.cur.rec.CPUStart; past >= g.spacing && !g.goesOnFirst(t, cpu) || full(past) || g.liveDue {
 		return g.cut(t, intervalEnd{kind: checkpoint.EndSync, cpu: cpu})
 	}
 	return nil

@@ -80,14 +80,19 @@ func findCode(r io.ReaderAt, class *insnClass) (foundCode, error) {
 	return c.result(), nil
 }
 
-// pieceSize is how much of a file is looked through at once.
+// pieceSize is how much of a file is looked through at once. Memory for that is used again: programs map tens of files, and memory that
+// nobody has written to yet costs as much as to look through it.
 const pieceSize = 64 << 10
+
+var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
 // each calls f, until that fails, with the offset of each place in n bytes of a file, from off on, that may be an instruction of the kind. It is
 // asked of each file that a program maps for execution, so that it has to be fast.
 func (class *insnClass) each(r io.ReaderAt, off, n uint64, f func(off uint64) error) error {
 	const ahead = 2 // bytes behind the first that matches looks at
-	b := make([]byte, min(n, pieceSize))
+	piece := pieces.Get().(*[pieceSize]byte)
+	defer pieces.Put(piece)
+	b := piece[:]
 	for n > 0 {
 		b = b[:min(n, uint64(len(b)))]
 		got, err := r.ReadAt(b, int64(off))

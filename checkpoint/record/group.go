@@ -51,6 +51,7 @@ type group struct {
 	execEnd   *pendingEnd // the end of the image, while an execve is under way
 
 	spacing time.Duration // CPU time until the next cut
+	guessed bool          // how long the first interval lasts follows from a guess of its cut
 	// leastSpacing is that of an interval that is full before.
 	leastSpacing time.Duration
 	timer        forceTimer

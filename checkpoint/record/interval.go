@@ -272,6 +272,30 @@ func (g *group) startInterval(t *thread, m *snapshot, start []checkpoint.Context
 	return nil
 }
 
+// firstPage is what a page of a file that is in memory adds to the first cut: it is read, and kept. Later cuts keep those that are new.
+const firstPage = 2 * time.Microsecond
+
+// goesOnFirst reports whether the first interval, which has lasted as long as it is meant to, goes on, because its cut will be dear:
+// many programs have ended by then. What the cut will take is guessed once, from what is in memory; of later ones it is known.
+func (g *group) goesOnFirst(t *thread, cpu time.Duration) bool {
+	if g.cur.rec.Delta || g.guessed {
+		return false
+	}
+	g.guessed = true
+	status, err := statusOf(t.proc.live)
+	if err != nil {
+		return false
+	}
+	pages := func(field string) time.Duration { return time.Duration(status.Number(field) << 10 / checkpoint.PageSize) }
+	s := spacing(g.session.opt.Interval, pages("RssFile")*firstPage, pages("RssAnon")*pageCopy)
+	if cpu >= g.cur.rec.CPUStart+s {
+		return false
+	}
+	g.spacing = s
+	g.timer.interval(cpu, g.cur.rec.CPUStart+s, g.cur.rec.CPUStart+s+g.session.opt.ForceAfter)
+	return true
+}
+
 // cpuSpent returns the CPU time of the tracer's thread and of the program: what a cut
 // costs is a difference of it, whatever else the machine is doing.
 func (g *group) cpuSpent() time.Duration {

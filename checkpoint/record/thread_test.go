@@ -52,7 +52,7 @@ func pageOf(t *testing.T, rec *checkpoint.Recording, table []checkpoint.PageEntr
 // call's exit the interval is over, stores to another page, and dies of a signal.
 func TestMadeUpProgram(t *testing.T) {
 	f, th := newFake(t, Options{Keep: KeepCrash})
-	th.group().spacing = 0 // the next sync point ends the interval
+	th.group().spacing, th.group().guessed = 0, true // the next sync point ends the interval
 	f.script = slices.Concat(
 		f.call(unix.SYS_READ, 8, func() { f.store(fakeData+0x100, "12345678") }, 0, fakeData+0x100, 8),
 		f.dies(unix.SIGSEGV),
