@@ -433,6 +433,11 @@ func (sp *space) forgetSites(c *call, changed []abi.Range) error {
 			}
 		}
 	}
+	for start, m := range sp.codeKnown {
+		if slices.ContainsFunc(changed, func(r abi.Range) bool { return m.Start < pageUp(r.Addr+r.Len) && m.End > pageDown(r.Addr) }) {
+			delete(sp.codeKnown, start)
+		}
+	}
 	return sp.forget(func(s *site) bool {
 		return slices.ContainsFunc(changed, func(r abi.Range) bool {
 			const most = 128 // a site's bytes lie so near
@@ -456,7 +461,7 @@ func (sp *space) forget(f func(*site) bool) error {
 			sp.agent.free = append(sp.agent.free, s.slot)
 		}
 		if s.kind != siteCall {
-			sp.forgetCode()
+			sp.forgetAllCode()
 		}
 	}
 	return nil

@@ -285,7 +285,7 @@ func (t *thread) bringBlock() error {
 		own = &threadAgent{at: at, shared: view}
 		if a.threadAgent == nil {
 			a.threadAgent = own
-			sp.haltsLooked = false // with an agent more has to fault
+			sp.forgetAllCode() // with an agent more has to fault
 		}
 		a.all = append(a.all, own)
 		own.shared.Init(at.Addr, a.at.Addr)

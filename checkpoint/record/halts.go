@@ -42,11 +42,12 @@ type codeFile struct {
 	path    string
 	version fileVersion
 	tsc     *tscFile
+	halts   bool // what always has to fault in it is known
 }
 
 // codeFiles returns the files that the program can execute. False says that it can execute other memory, too. It cannot call the vdso as
 // that is: its functions read memory that the kernel writes.
-func (sp *space) codeFiles() (list []codeFile, all bool) {
+func (sp *space) codeFiles() (list []*codeFile, all bool) {
 	all = true
 	for _, m := range sp.maps.all() {
 		if m.Prot&checkpoint.ProtExec == 0 || m.Start <= sp.vdso && sp.vdso < m.End || m.Start >= abi.TaskSize {
@@ -56,14 +57,32 @@ func (sp *space) codeFiles() (list []codeFile, all bool) {
 			all = false
 			continue
 		}
-		path, version, ok := sp.fileNow(m.Object)
-		if !ok {
+		f := sp.codeFileOf(&m)
+		if f == nil {
 			all = false
 			continue
 		}
-		list = append(list, codeFile{mapping: m, path: path, version: version})
+		list = append(list, f)
 	}
 	return list, all
+}
+
+// codeFileOf returns what is known of a mapping of a file; nil where that is not the file's any more. A program that maps hundreds of
+// libraries asks for all of them each time it maps another.
+func (sp *space) codeFileOf(m *mapping) *codeFile {
+	if f := sp.codeKnown[m.Start]; f != nil && f.mapping == *m {
+		return f
+	}
+	path, version, ok := sp.fileNow(m.Object)
+	if !ok {
+		return nil
+	}
+	if sp.codeKnown == nil {
+		sp.codeKnown = map[uint64]*codeFile{}
+	}
+	f := &codeFile{mapping: *m, path: path, version: version}
+	sp.codeKnown[m.Start] = f
+	return f
 }
 
 // sites returns sites for the instructions of a kind in a mapping. False says that some are in doubt.
@@ -153,14 +172,18 @@ func (sp *space) lookForHalts() error {
 	}
 	list, _ := sp.codeFiles()
 	var sites []*site
-	for i := range list {
+	for _, m := range list {
+		if m.halts {
+			continue
+		}
+		m.halts = true
 		if random {
-			more := sp.haltsIn(&list[i], siteRandom, &classRandom)
+			more := sp.haltsIn(m, siteRandom, &classRandom)
 			sp.hasRandom = sp.hasRandom || len(more) > 0
 			sites = append(sites, more...)
 		}
 		if tsc {
-			sites = append(sites, sp.haltsIn(&list[i], siteTSC, &classTraps)...)
+			sites = append(sites, sp.haltsIn(m, siteTSC, &classTraps)...)
 		}
 	}
 	if tsc && sp.attached {
@@ -327,9 +350,14 @@ func (t *thread) ownInsn(code []byte) []byte {
 	return code
 }
 
-// forgetCode says that what is known of the code does not hold any more: a site is gone, or a call, at its entry, may make
-// memory executable.
+// forgetCode says that what is known of the code does not hold any more: a call, at its entry, may make memory executable.
 func (sp *space) forgetCode() { sp.tsc.known, sp.tsc.looked, sp.haltsLooked = false, false, false }
+
+// forgetAllCode says so, too, of each file: a site is gone, or more has to fault.
+func (sp *space) forgetAllCode() {
+	sp.forgetCode()
+	sp.codeKnown = nil
+}
 
 // beforeNewCode is called at the entry of a call that may make memory executable, as far as it does. What is no file's is not looked at: JIT
 // compilers make it all the time.

@@ -75,7 +75,7 @@ func (sp *space) takeAgentOut(list []*thread) error {
 	}
 	sp.agent.close()
 	sp.agent, sp.noAgent, sp.code = nil, true, newPatchedCode()
-	sp.forgetCode()
+	sp.forgetAllCode()
 	list[0].proc.note()
 	return nil
 }

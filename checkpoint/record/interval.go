@@ -286,7 +286,9 @@ func (g *group) goesOnFirst(t *thread, cpu time.Duration) bool {
 	if err != nil {
 		return false
 	}
-	pages := func(field string) time.Duration { return time.Duration(status.Number(field) << 10 / checkpoint.PageSize) }
+	pages := func(field string) time.Duration {
+		return time.Duration(status.Number(field) << 10 / checkpoint.PageSize)
+	}
 	s := spacing(g.session.opt.Interval, pages("RssFile")*firstPage, pages("RssAnon")*pageCopy)
 	if cpu >= g.cur.rec.CPUStart+s {
 		return false

@@ -40,12 +40,13 @@ type space struct {
 	agent       *spaceAgent // nil while there is none
 	noAgent     bool        // there is to be none
 	tsc         tscState
-	hasRandom   bool        // RDRAND or RDSEED is made to fault
-	haltsLooked bool        // the code was looked through for what always has to fault, as it is now
-	calls       int         // that were made by stops
-	sharesFiles bool        // others were recorded when it mapped a file or a segment shared, to store there: one may come to map it, too
-	spare       []abi.Range // of it, that of threads that have ended
-	noShadow    bool        // clones are refused: copy instead
+	hasRandom   bool                 // RDRAND or RDSEED is made to fault
+	codeKnown   map[uint64]*codeFile // by the start of the mapping
+	haltsLooked bool                 // the code was looked through for what always has to fault, as it is now
+	calls       int                  // that were made by stops
+	sharesFiles bool                 // others were recorded when it mapped a file or a segment shared, to store there: one may come to map it, too
+	spare       []abi.Range          // of it, that of threads that have ended
+	noShadow    bool                 // clones are refused: copy instead
 
 	dirtyBeforeFork ranges // dirty pages that a fork has hidden, since the last shadow
 	moved           ranges // pages remapped since the last shadow

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"vplay/checkpoint"
 	"vplay/checkpoint/abi/ptrace"
 )
 
@@ -22,10 +23,11 @@ import (
 //
 // Code that is not known ends it: what is mapped for execution and is no unchanged file, or one whose bytes leave a doubt.
 
-// switchesToCare is how often threads must have been switched to before it is worth while to look through their code. That is
-// looked at where an interval begins, and after so many stops.
+// It is worth while to look through the code of threads that have been switched to so often, and more often where there is more code: so
+// many bytes are looked through in the time that such a switch takes. That is looked at where an interval begins, and after so many stops.
 const (
 	switchesToCare = 1000
+	bytesInSwitch  = 2500
 	stopsToLook    = 128
 )
 
@@ -125,6 +127,7 @@ func (sp *space) noteSwitches() {
 		sp.tsc.due = true
 		return
 	}
+	least = max(least, int64(sp.codeSize()/bytesInSwitch))
 	const most = 16 // threads that are asked for
 	n := int64(0)
 	for _, t := range sp.group.turns.threads[:min(most, len(sp.group.turns.threads))] {
@@ -139,6 +142,16 @@ func (sp *space) noteSwitches() {
 	sp.tsc.due = n >= least
 }
 
+// codeSize returns how many bytes are mapped for execution.
+func (sp *space) codeSize() (n uint64) {
+	for _, m := range sp.maps.all() {
+		if m.Prot&checkpoint.ProtExec != 0 {
+			n += m.End - m.Start
+		}
+	}
+	return n
+}
+
 // lookForTSC looks at the code of the space, if that is worth while and there is something new, and makes each
 // RDTSC in it a site.
 func (sp *space) lookForTSC() error {
@@ -147,15 +160,15 @@ func (sp *space) lookForTSC() error {
 		return nil
 	}
 	list, ok := sp.codeFiles()
-	for i := range list {
-		list[i].tsc = l.of(list[i].version, list[i].path)
+	for _, m := range list {
+		m.tsc = l.of(m.version, m.path)
 	}
 	if l.left.Load() > 0 {
 		return nil // not yet
 	}
 	s.looked = true
-	for i := range list {
-		ok = ok && list[i].tsc.err == nil
+	for _, m := range list {
+		ok = ok && m.tsc.err == nil
 	}
 	if !ok {
 		return nil
@@ -164,10 +177,10 @@ func (sp *space) lookForTSC() error {
 		return err
 	}
 	var sites []*site
-	for i := range list {
-		more, ok := list[i].sites(sp, siteTSC, &list[i].tsc.code)
+	for _, m := range list {
+		more, ok := m.sites(sp, siteTSC, &m.tsc.code)
 		if !ok {
-			sp.session.log.Debug().Int("pid", sp.pid).Str("file", list[i].path).Msg("RDTSC has to fault: the code is not known")
+			sp.session.log.Debug().Int("pid", sp.pid).Str("file", m.path).Msg("RDTSC has to fault: the code is not known")
 			return nil
 		}
 		sites = append(sites, more...)
