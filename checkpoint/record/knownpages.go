@@ -14,7 +14,8 @@ import (
 
 // The processes of a tree run the same programs and load the same libraries, and the pages of
 // these are kept for each of them. A page that is in the recording, of a file that has not
-// changed since, is neither read nor hashed again: the process gets a row for it and no more.
+// changed since, is neither read nor hashed again: the process gets a row for it and no more. Before
+// there is a recording it gets the page that another process has been given.
 //
 // That a file has not changed its status tells: the time of its last change (ctime) moves
 // with each and cannot be set back. Two cases are left out. A file changed just now may change
@@ -33,20 +34,46 @@ type fileVersion struct {
 // another ctime.
 const versionSettled = 2 * time.Second
 
+// isSettled reports whether the file has another version when it is changed now.
+func (v *fileVersion) isSettled() bool {
+	return time.Since(time.Unix(v.ctime.Unix())) >= versionSettled
+}
+
 // knownPages are the pages of files that the recording holds, by index in the file.
 type knownPages map[fileVersion]map[uint64]checkpoint.PageRef
 
+// heldPages are such pages while there is no recording.
+type heldPages struct {
+	pages map[fileVersion]map[uint64][]byte
+	count int
+}
+
+// mostHeld is how many pages are held, 64 MiB: a shell that makes processes needs some hundreds.
+const mostHeld = 1 << 14
+
+// hold holds a page, which must not be changed any more.
+func (h *heldPages) hold(v fileVersion, index uint64, data []byte) {
+	if h.pages == nil || h.count == mostHeld {
+		*h = heldPages{pages: map[fileVersion]map[uint64][]byte{}}
+	}
+	if h.pages[v] == nil {
+		h.pages[v] = map[uint64][]byte{}
+	}
+	h.pages[v][index] = data
+	h.count++
+}
+
 // version returns what the file of a mapping is now; nil for those
-// whose pages are read for each process, and while no recording is written yet.
+// whose pages are read for each process.
 func (sp *space) version(m *mapping) *fileVersion {
-	if m == nil || !sp.objects.isCleanFile(m) || !sp.objects.out.open() {
+	if m == nil || !sp.objects.isCleanFile(m) {
 		return nil
 	}
 	if !slices.ContainsFunc(sp.views().list[m.Object], func(m *mapping) bool { return m.Prot&checkpoint.ProtExec != 0 }) {
 		return nil
 	}
 	_, v, ok := sp.fileNow(m.Object)
-	if !ok || time.Since(time.Unix(v.ctime.Unix())) < versionSettled {
+	if !ok || !v.isSettled() {
 		return nil
 	}
 	return &v
@@ -69,11 +96,19 @@ func versionOf(st *unix.Stat_t) fileVersion {
 	return fileVersion{st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim}
 }
 
-// keepKnown keeps a page of a file of which the recording has that version's content. It
-// reports whether it has. A page that was a hole is not the version's: it is kept as zero.
+// keepKnown keeps a page of a file of which that version's content is known. It
+// reports whether it is. A page that was a hole is not the version's: it is kept as zero.
 func (o *objectStore) keepKnown(v *fileVersion, k pageKey) (bool, error) {
 	if v == nil || o.isHole(k) {
 		return false, nil
+	}
+	if !o.out.open() {
+		data := o.out.held.pages[*v][k.index]
+		if data == nil {
+			return false, nil
+		}
+		o.out.reused++
+		return true, o.keep(k, data)
 	}
 	ref, ok := o.out.known[*v][k.index]
 	if !ok {
@@ -88,6 +123,10 @@ func (o *objectStore) keepKnown(v *fileVersion, k pageKey) (bool, error) {
 // is kept.
 func (o *objectStore) keepRead(v *fileVersion, k pageKey, data []byte) error {
 	if v == nil || o.isHole(k) {
+		return o.keep(k, data)
+	}
+	if !o.out.open() {
+		o.out.held.hold(*v, k.index, data)
 		return o.keep(k, data)
 	}
 	o.done[k] = true

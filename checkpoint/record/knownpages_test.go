@@ -16,7 +16,7 @@ func TestInheritedHoles(t *testing.T) {
 	f, th := newFake(t, Options{})
 	old, child := th.space(), th.session.newThread(1<<30).space()
 	list := func(sp *space) []mapping {
-		id := sp.objects.id(objectKey{fileID{1, 5}, sharedAnonymous}, checkpoint.ObjectShared, func() int64 { return 0 }, nil)
+		id := sp.objects.id(objectKey{fileID{1, 5}, sharedAnonymous}, checkpoint.ObjectShared, func(checkpoint.ObjectKind) (int64, string) { return 0, "" })
 		m := checkpoint.Mapping{Start: start, End: start + pages*checkpoint.PageSize, Prot: checkpoint.ProtRead | checkpoint.ProtWrite, Flags: checkpoint.MapShared, Object: id, Name: sharedAnonymous}
 		return append(slices.Clone(f.list), mapping{Mapping: m})
 	}

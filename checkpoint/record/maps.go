@@ -145,7 +145,7 @@ func (l *mapsLine) mapping(pid int, objs *objectTable) mapping {
 		m.Offset = 0
 		return m
 	}
-	m.Object = objs.id(objectKey{l.file, path}, kind, func() int64 { return fileSize(pid, m.Start, m.End) }, mapFileOpener(pid, m.Start, m.End))
+	m.Object = objs.id(objectKey{l.file, path}, kind, func(kind checkpoint.ObjectKind) (int64, string) { return objs.lookBehind(pid, m.Start, m.End, kind) })
 	return m
 }
 

@@ -3,7 +3,7 @@
 package record
 
 import (
-	"io"
+	"os"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -39,7 +39,7 @@ type objectStore struct {
 // newObjectStore returns a store that has no object. last is the highest number that the
 // recording has given to one.
 func newObjectStore(out *output, last *uint32) objectStore {
-	o := objectStore{objectTable: objectTable{last: last}, out: out, stamps: map[fileID]stamp{}}
+	o := objectStore{objectTable: objectTable{last: last, builds: out.builds}, out: out, stamps: map[fileID]stamp{}}
 	o.forgetPages()
 	return o
 }
@@ -106,6 +106,8 @@ type objectTable struct {
 	list  []checkpoint.Object
 	index map[uint32]int // in list, by number
 	last  *uint32        // the highest number in the recording
+	// builds are the build-ids of files in the session, or nil.
+	builds map[fileVersion]string
 }
 
 // at returns the object of a number, which the table has. It stays where it is until the
@@ -133,9 +135,9 @@ func (t *objectTable) add(o checkpoint.Object) uint32 {
 	return o.ID
 }
 
-// id returns the object's number, making it when it is new. size and open are called
-// then; open, to read the build-id, may return an error.
-func (t *objectTable) id(k objectKey, kind checkpoint.ObjectKind, size func() int64, open func() (io.ReaderAt, func(), error)) uint32 {
+// id returns the object's number, making it when it is new. look is called
+// then, for the size and, of a file, the build-id.
+func (t *objectTable) id(k objectKey, kind checkpoint.ObjectKind, look func(kind checkpoint.ObjectKind) (size int64, build string)) uint32 {
 	if id, ok := t.ids[k.file][k.path]; ok {
 		return id
 	}
@@ -152,16 +154,37 @@ func (t *objectTable) id(k objectKey, kind checkpoint.ObjectKind, size func() in
 	if t.ids[k.file] == nil {
 		t.ids[k.file] = map[string]uint32{}
 	}
-	o := checkpoint.Object{Kind: kind, Path: k.path, Dev: k.file.dev, Inode: k.file.inode, Size: size()}
-	if kind == checkpoint.ObjectFile && open != nil {
-		if f, done, err := open(); err == nil {
-			o.BuildID = buildID(f)
-			done()
-		}
-	}
+	o := checkpoint.Object{Kind: kind, Path: k.path, Dev: k.file.dev, Inode: k.file.inode}
+	o.Size, o.BuildID = look(kind)
 	id := t.add(o)
 	t.ids[k.file][k.path] = id
 	return id
+}
+
+// lookBehind returns the size of the file behind a mapping of a process, -1 where that cannot be known, and its build-id, "" where there is
+// none. The programs of a tree map the same libraries, so that is read once.
+func (t *objectTable) lookBehind(pid int, start, end uint64, kind checkpoint.ObjectKind) (size int64, build string) {
+	var st unix.Stat_t
+	path := mapFile(pid, start, end)
+	if err := unix.Stat(path, &st); err != nil {
+		return -1, ""
+	}
+	if kind != checkpoint.ObjectFile {
+		return st.Size, ""
+	}
+	v := versionOf(&st)
+	if build, ok := t.builds[v]; ok {
+		return st.Size, build
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return st.Size, ""
+	}
+	defer f.Close()
+	if build = buildID(f); t.builds != nil && v.isSettled() {
+		t.builds[v] = build
+	}
+	return st.Size, build
 }
 
 // knowSize gives an object the size that its file had when it was mapped, or cut, last, where the kernel tells that by

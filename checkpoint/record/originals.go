@@ -34,12 +34,19 @@ func (sp *space) keepOriginals(list []mapping, private ranges) error {
 
 func (sp *space) keepOriginalsOf(m *mapping, pages ranges) error {
 	var f io.ReaderAt
-	done := func() {}
+	var v *fileVersion
+	done, asked := func() {}, false
 	defer func() { done() }()
 	return pages.each(func(page uint64) error {
 		k := keyIn(&m.Mapping, page*checkpoint.PageSize)
 		if sp.objects.done[k] {
 			return nil
+		}
+		if !asked {
+			v, asked = sp.version(m), true
+		}
+		if known, err := sp.objects.keepKnown(v, k); known || err != nil {
+			return err
 		}
 		if f == nil {
 			var err error
@@ -53,7 +60,7 @@ func (sp *space) keepOriginalsOf(m *mapping, pages ranges) error {
 		if n, _ := f.ReadAt(b, int64(k.index*checkpoint.PageSize)); n == 0 {
 			return nil
 		}
-		return sp.objects.keep(k, b)
+		return sp.objects.keepRead(v, k, b)
 	})
 }
 

@@ -21,6 +21,9 @@ type output struct {
 	w     *checkpoint.Writer
 	path  string
 	known knownPages // those that are in it
+	held  heldPages  // while there is none
+	// builds are the build-ids of files that were looked at.
+	builds map[fileVersion]string
 
 	reused uint64 // of the known pages
 
@@ -41,7 +44,7 @@ func (o *output) open() bool { return o.w != nil }
 func (o *output) create(path string) error {
 	w, err := checkpoint.Create(path, checkpoint.WriterOptions{Overwrite: true})
 	if err == nil {
-		o.w, o.path, o.known = w, path, nil
+		o.w, o.path, o.known, o.held = w, path, nil, heldPages{}
 	}
 	return err
 }

@@ -85,7 +85,7 @@ type session struct {
 }
 
 func newSession(ctx context.Context, opt Options) *session {
-	out := &output{}
+	out := &output{builds: map[fileVersion]string{}}
 	var source stopSource = ptraceSource{}
 	if opt.source != nil {
 		source = opt.source

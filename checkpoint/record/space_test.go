@@ -62,7 +62,7 @@ func TestHiddenShared(t *testing.T) {
 // TestObjectPages: a page of an object is kept once; forgetting them keeps the numbers.
 func TestObjectPages(t *testing.T) {
 	o := newObjectStore(&output{}, nil)
-	id := o.id(objectKey{fileID{1, 2}, "/lib"}, checkpoint.ObjectFile, func() int64 { return 3 }, nil)
+	id := o.id(objectKey{fileID{1, 2}, "/lib"}, checkpoint.ObjectFile, func(checkpoint.ObjectKind) (int64, string) { return 3, "" })
 	for _, content := range []string{"first", "second"} {
 		if err := o.keep(pageKey{id, 7}, []byte(content)); err != nil {
 			t.Fatal(err)
@@ -75,11 +75,11 @@ func TestObjectPages(t *testing.T) {
 	if err := o.keep(pageKey{id, 7}, []byte("third")); err != nil || len(o.pending) != 1 || string(o.pending[0].data) != "third" {
 		t.Errorf("after forgetting: %v, %v", o.pending, err)
 	}
-	if again := o.id(objectKey{fileID{1, 2}, "/lib"}, checkpoint.ObjectFile, func() int64 { return 3 }, nil); again != id {
+	if again := o.id(objectKey{fileID{1, 2}, "/lib"}, checkpoint.ObjectFile, func(checkpoint.ObjectKind) (int64, string) { return 3, "" }); again != id {
 		t.Errorf("number %d, then %d", id, again)
 	}
 	o.forget(fileID{1, 2})
-	if next := o.id(objectKey{fileID{1, 2}, "/lib"}, checkpoint.ObjectFile, func() int64 { return 4 }, nil); next == id {
+	if next := o.id(objectKey{fileID{1, 2}, "/lib"}, checkpoint.ObjectFile, func(checkpoint.ObjectKind) (int64, string) { return 4, "" }); next == id {
 		t.Error("a forgotten file has its old number")
 	}
 }

@@ -122,7 +122,7 @@ func (sp *space) newLine(start, end, offset uint64) (mapping, error) {
 		if path != sharedAnonymous {
 			return sp.lineAt(start)
 		}
-		id = sp.objects.id(k, kindOf(path, st.Ino), func() int64 { return st.Size }, nil)
+		id = sp.objects.id(k, kindOf(path, st.Ino), func(checkpoint.ObjectKind) (int64, string) { return st.Size, "" })
 		offset = 0
 	}
 	return mapping{Mapping: checkpoint.Mapping{Start: start, End: end, Object: id, Name: path, Offset: offset}}, nil
