@@ -55,6 +55,10 @@ func tscAndTime() (tsc uint64, time int64) {
 // some hundred-thousandths then.
 const toKnowRate = 20_000_000
 
+// slower is which part of the CPU's rate the counter lacks that is made: so it falls behind, however the rate was measured and the clock is
+// adjusted (adjtimex(2): by 500 millionths at most). A program that is let go has the CPU's counter again, and does not see it go back.
+const slower = 1 << 10
+
 // make has the counter be made from the time. False says that too little is known of it yet.
 func (c *sessionTSC) make() bool {
 	if c.made || c.time == 0 {
@@ -70,6 +74,7 @@ func (c *sessionTSC) make() bool {
 		return false
 	}
 	c.rate, _ = bits.Div64(hi, lo, past)
+	c.rate -= c.rate / slower
 	c.tsc, c.time, c.made = rdtsc(), monotonic(), true
 	return true
 }
