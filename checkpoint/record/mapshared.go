@@ -117,9 +117,8 @@ func (sp *space) captureObject(c *call, op *checkpoint.MapOp, f *os.File, size i
 
 // captureData reads an extent of a file that is mapped by op, in whole pages.
 func (sp *space) captureData(c *call, op *checkpoint.MapOp, f *os.File, d extent) error {
-	buf := make([]byte, min(pagesPerRead*checkpoint.PageSize, d.hi-d.lo))
 	for at := d.lo; at < d.hi; {
-		run := buf[:min(uint64(len(buf)), d.hi-at)]
+		run := make([]byte, min(pagesPerRead*checkpoint.PageSize, d.hi-at)) // of which each page is kept, mostly
 		got, _ := f.ReadAt(run, int64(at))
 		if got == 0 {
 			return nil // it has become shorter
@@ -127,7 +126,7 @@ func (sp *space) captureData(c *call, op *checkpoint.MapOp, f *os.File, d extent
 		run = run[:pageUp(uint64(got))]
 		clear(run[got:])
 		for ; len(run) > 0; run = run[checkpoint.PageSize:] {
-			if err := sp.captureView(c, op, at-op.Map.Offset, slices.Clone(run[:checkpoint.PageSize])); err != nil {
+			if err := sp.captureView(c, op, at-op.Map.Offset, run[:checkpoint.PageSize:checkpoint.PageSize]); err != nil {
 				return err
 			}
 			at += checkpoint.PageSize
