@@ -275,6 +275,7 @@ func (s *session) tscEvent(r *agent.Record, regs *checkpoint.Regs) checkpoint.Ev
 // atInsn has the thread, whose registers are those before RDTSC, execute that at this stop, if it is to go on.
 func (t *thread) atInsn(goesOn bool) (next action, done bool, err error) {
 	if err = t.setRegs(&t.regs); err == nil && goesOn {
+		t.led = true // the agent has left it to this stop
 		_, err = t.emulate()
 	}
 	return action{}, goesOn, err

@@ -45,3 +45,18 @@ func TestManyTSC(t *testing.T) {
 		})
 	}
 }
+
+// TestTSCAlone: a program that does nothing but RDTSC has intervals no longer than others, though hardly any of them stops.
+func TestTSCAlone(t *testing.T) {
+	r := run{args: []string{compile(t, "manytsc", "-pthread"), "1500000", "alone"}}
+	r.opt.Agent, r.opt.Keep, r.opt.Interval = true, recorder.KeepAlways, time.Hour
+	got, res := r.recorded(t)
+	if got.out != "0 back\n" {
+		t.Errorf("output %q", got.out)
+	}
+	const most = 400_000 // events, of an interval: the recorder ends those with more than 200,000
+	if res.Stats.Events < 1_500_000 || res.Stats.Events/res.Stats.Intervals > most {
+		t.Errorf("%d events in %d intervals", res.Stats.Events, res.Stats.Intervals)
+	}
+	t.Log(verify(t, res.Path))
+}

@@ -1,6 +1,6 @@
 // RDTSC and RDTSCP many times, as compilers write them: nothing changes but what the instruction changes, and time does not go
 // back, while signals come that read it, too, in a second thread, and in a child.
-// Arguments: how often, and after how many microseconds a signal comes.
+// Arguments: how often, and after how many microseconds a signal comes; or how often in one place alone, and "alone".
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -86,6 +86,10 @@ static void *many(void *n) {
 
 int main(int argc, char **argv) {
 	unsigned long n = argc > 1 ? strtoul(argv[1], 0, 0) : 20000, us = argc > 2 ? strtoul(argv[2], 0, 0) : 500;
+	if (argc > 2 && strcmp(argv[2], "alone") == 0) {
+		for (unsigned long i = 0; i < n; i++) note(__rdtsc());
+		return printf("%d back\n", back) < 0;
+	}
 	struct itimerval every = {{0, us}, {0, us}}, never = {{0, 0}, {0, 0}};
 	struct sigaction act = {.sa_handler = onSignal, .sa_flags = SA_RESTART};
 	sigaction(SIGALRM, &act, 0);
