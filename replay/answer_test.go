@@ -172,3 +172,36 @@ func arrives(t *testing.T, memory int64) {
 		t.Errorf("40 instructions forward left %d snapshots", n)
 	}
 }
+
+// TestTasksReadLittle: to say where a stop may be takes the logs of those intervals alone that are known, and that have events of a kind that
+// is asked for.
+func TestTasksReadLittle(t *testing.T) {
+	const n = 8
+	s := counting(t, n)
+	tl, err := NewTimeline(s, 1<<24)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tl.Close()
+	tasks := func(q stops, want, read int) {
+		t.Helper()
+		for id := range uint32(n) {
+			s.Forget(id)
+		}
+		if got, err := tl.index.tasks(t.Context(), &q, tl.index.begin, future); err != nil || len(got) < want || len(s.intervals) != read {
+			t.Errorf("%d tasks, of which %d are wanted at least; %d intervals were read, not %d; %v", len(got), want, len(s.intervals), read, err)
+		}
+	}
+	tasks(executing([]uint64{callCode}, nil), n, 0)
+	tl.SetSpacing(1000)
+	if err := tl.BuildIndex(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	code := executing([]uint64{callCode}, nil)
+	tasks(code, n, 0)
+	code.calls = func(int64) bool { return false } // whatever calls there are
+	tasks(code, n, n)
+	clear(s.summaries) // as with an index that was read from a file
+	tasks(executing([]uint64{callCode}, nil), n, n)
+	tasks(executing([]uint64{callCode}, nil), n, 0)
+}

@@ -69,7 +69,18 @@ func (s *Session) interval(id uint32) (*interval, error) {
 	iv.start = space.Snapshot()
 	space.Close()
 	s.intervals[id] = iv
+	if _, known := s.summaries[id]; !known {
+		s.summaries[id] = summarize(raw.Events)
+	}
 	return iv, nil
+}
+
+// summary returns which kinds of events interval id has; known says that it was read once.
+func (s *Session) summary(id uint32) (sum eventSummary, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum, known = s.summaries[id]
+	return sum, known
 }
 
 // Events returns the log of interval id. The caller must not change it. Errors: as

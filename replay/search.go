@@ -51,7 +51,7 @@ func (x *index) tasks(ctx context.Context, q *stops, from, to checkpoint.Positio
 		if ctx.Err() != nil {
 			return nil, nil //nolint:nilerr // the caller looks at ctx
 		}
-		iv, err := x.s.interval(id)
+		events, err := x.eventsFor(id, q)
 		if err != nil {
 			return nil, err
 		}
@@ -59,12 +59,31 @@ func (x *index) tasks(ctx context.Context, q *stops, from, to checkpoint.Positio
 		if id == to.Interval {
 			hi = to
 		}
-		out = append(out, x.tasksIn(ctx, id, q, iv.Events, from, hi)...)
+		out = append(out, x.tasksIn(ctx, id, q, events, from, hi)...)
 	}
 	return out, nil
 }
 
-// tasksIn is tasks for one interval. It looks at ctx before each segment.
+// eventsFor returns the log of an interval where it can tell which segments may hold a stop of q, else nil: a recording may have
+// millions of events, and to read them all takes longer than most searches.
+func (x *index) eventsFor(id uint32, q *stops) ([]checkpoint.Event, error) {
+	x.mu.Lock()
+	covered := len(x.of(id).segments) > 0
+	x.mu.Unlock()
+	if !covered {
+		return nil, nil
+	}
+	if sum, known := x.s.summary(id); known && !q.asks(sum) {
+		return nil, nil
+	}
+	iv, err := x.s.interval(id)
+	if err != nil {
+		return nil, err
+	}
+	return iv.Events, nil
+}
+
+// tasksIn is tasks for one interval. It looks at ctx before each segment. Without events there are none that q asks for.
 func (x *index) tasksIn(ctx context.Context, id uint32, q *stops, events []checkpoint.Event, from, hi checkpoint.Position) []task {
 	x.mu.Lock()
 	defer x.mu.Unlock()

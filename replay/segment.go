@@ -145,7 +145,7 @@ func (l *intervalIndex) frontier(id uint32) checkpoint.Position {
 }
 
 // mayHold reports whether s can hold a stop of q; events are those of the
-// interval.
+// interval, nil where q asks for none of them.
 func (s *segment) mayHold(pool *mem.Pool, q *stops, events []checkpoint.Event) bool {
 	for a := range q.breaks {
 		if s.code.has(a) {
@@ -157,7 +157,7 @@ func (s *segment) mayHold(pool *mem.Pool, q *stops, events []checkpoint.Event) b
 			return true
 		}
 	}
-	for i := s.first; i < s.last; i++ {
+	for i := s.first; i < s.last && events != nil; i++ {
 		if q.mayStopAt(&events[i]) || remaps(&events[i], q.watches) {
 			return true
 		}

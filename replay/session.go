@@ -31,6 +31,7 @@ type Session struct {
 
 	mu        sync.Mutex
 	intervals map[uint32]*interval
+	summaries map[uint32]eventSummary // of those that were read
 }
 
 // EngineMaker returns an engine for the processor of a new machine, and what is called when the
@@ -48,7 +49,7 @@ func NewSession(rec *checkpoint.Recording) (*Session, error) {
 		objects:   loader.ObjectTable(rec),
 		cpu:       cpu,
 		layout:    &cpu.Layout,
-		intervals: map[uint32]*interval{},
+		intervals: map[uint32]*interval{}, summaries: map[uint32]eventSummary{},
 	}
 	s.Pool.SetLimit(rec.Budget().Memory())
 	s.Pool.Reserve(slices.Sorted(maps.Keys(s.objects)))

@@ -35,6 +35,31 @@ func (q *stops) mayStopAt(e *checkpoint.Event) bool {
 	}
 }
 
+// eventSummary is which kinds of events an interval has.
+type eventSummary struct {
+	signals, calls bool
+	maps           bool // that change the memory map
+}
+
+// summarize returns what there is among events.
+func summarize(events []checkpoint.Event) (sum eventSummary) {
+	for i := range events {
+		switch events[i].Kind {
+		case checkpoint.EventSignal, checkpoint.EventFault:
+			sum.signals = true
+		case checkpoint.EventEnter, checkpoint.EventExit:
+			sum.calls = true
+		}
+		sum.maps = sum.maps || len(events[i].Maps) > 0
+	}
+	return sum
+}
+
+// asks reports whether one of an interval's events may be a stop of q, or change what its watches are for.
+func (q *stops) asks(sum eventSummary) bool {
+	return sum.signals && !q.noSignals || sum.calls && q.calls != nil || sum.maps && len(q.watches) > 0
+}
+
 // Stop says why a movement of the cursor ended.
 type Stop struct {
 	Reason Reason
