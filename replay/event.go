@@ -179,12 +179,15 @@ func (m *Machine) expected() string {
 	return "the end of the interval"
 }
 
+// trappedKinds are the instructions that the log has, by how the CPU stops at them.
+var trappedKinds = map[x86.Exit]checkpoint.InstrKind{
+	x86.ExitRDTSC: checkpoint.InstrRDTSC, x86.ExitRDTSCP: checkpoint.InstrRDTSCP, x86.ExitCPUID: checkpoint.InstrCPUID, x86.ExitRandom: checkpoint.InstrRandom,
+}
+
 // trapped gives a trapped instruction its recorded result. A CPUID that the
 // recorder could not trap is answered from the recorded CPU's table.
 func (m *Machine) trapped(x x86.Exit) error {
-	kind := map[x86.Exit]checkpoint.InstrKind{
-		x86.ExitRDTSC: checkpoint.InstrRDTSC, x86.ExitRDTSCP: checkpoint.InstrRDTSCP, x86.ExitCPUID: checkpoint.InstrCPUID, x86.ExitRandom: checkpoint.InstrRandom,
-	}[x]
+	kind := trappedKinds[x]
 	c := m.CPU
 	// Some CPUIDs, or all, the recorder could not trap: then the next event can be another one's.
 	untrapped := kind == checkpoint.InstrCPUID && !m.s.Rec.Manifest().CPU.Faulting
