@@ -95,43 +95,44 @@ where the kernel has Landlock and seccomp (vplayd doctor tells).`,
 
 // info is what is known of a recording without replaying it.
 type info struct {
-	File         string            `json:"file"`
-	Program      string            `json:"program"`
-	Args         []string          `json:"args"`
-	PID          int32             `json:"pid"`
-	Parent       int32             `json:"parent,omitempty"`    // when it is in the recording
-	Others       []process         `json:"processes,omitempty"` // the recording's other processes
-	Start        string            `json:"start"`
-	Host         string            `json:"host"`
-	Ended        string            `json:"ended"`
-	Signal       string            `json:"signal,omitempty"`
-	Address      uint64            `json:"address,omitempty"`       // of the fault
-	NotCanonical string            `json:"not_canonical,omitempty"` // an address that raised #GP or #SS, and its registers
-	RIP          uint64            `json:"rip,omitempty"`
-	Instruction  string            `json:"instruction,omitempty"`
-	Where        string            `json:"where,omitempty"`
-	Source       string            `json:"source,omitempty"`
-	Backtrace    []loader.Location `json:"backtrace,omitempty"`
-	Calls        int               `json:"calls,omitempty"`          // how many there are, where Backtrace is cut off
-	Overflow     string            `json:"stack_overflow,omitempty"` // the stack that is full
-	Message      string            `json:"message,omitempty"`        // of the C library, when it aborted
-	Overwrite    *debug.Overwrite  `json:"overwrite,omitempty"`      // what ended the program by being overwritten
-	IsMoment     bool              `json:"moment,omitempty"`         // nothing runs in it: no past, no future
-	Threads      int               `json:"threads,omitempty"`        // of a moment
-	Intervals    int               `json:"intervals"`
-	Fat          int               `json:"fat"`
-	Slim         int               `json:"slim"`
-	FirstLoads   int               `json:"first_loads,omitempty"` // of the slim ones
-	Events       int               `json:"events"`
-	Instructions uint64            `json:"instructions,omitempty"`
-	CPUSeconds   float64           `json:"cpu_seconds"`
-	Sizes        checkpoint.Sizes  `json:"sizes"`
-	CPU          string            `json:"cpu"`
-	Replay       string            `json:"replay"`                // by which engine
-	LocalFiles   string            `json:"local_files,omitempty"` // of this machine, used because of their build-id
-	NoLines      string            `json:"no_lines,omitempty"`    // of which modules there are no source lines, and why
-	Environment  string            `json:"environment"`
-	Notes        []string          `json:"notes,omitempty"`
+	File         string             `json:"file"`
+	Program      string             `json:"program"`
+	Args         []string           `json:"args"`
+	PID          int32              `json:"pid"`
+	Parent       int32              `json:"parent,omitempty"`    // when it is in the recording
+	Others       []process          `json:"processes,omitempty"` // the recording's other processes
+	Start        string             `json:"start"`
+	Host         string             `json:"host"`
+	Ended        string             `json:"ended"`
+	Signal       string             `json:"signal,omitempty"`
+	Address      uint64             `json:"address,omitempty"`       // of the fault
+	NotCanonical string             `json:"not_canonical,omitempty"` // an address that raised #GP or #SS, and its registers
+	Caught       *debug.CaughtFault `json:"caught,omitempty"`        // the fault because of which the program ended itself
+	RIP          uint64             `json:"rip,omitempty"`
+	Instruction  string             `json:"instruction,omitempty"`
+	Where        string             `json:"where,omitempty"`
+	Source       string             `json:"source,omitempty"`
+	Backtrace    []loader.Location  `json:"backtrace,omitempty"`
+	Calls        int                `json:"calls,omitempty"`          // how many there are, where Backtrace is cut off
+	Overflow     string             `json:"stack_overflow,omitempty"` // the stack that is full
+	Message      string             `json:"message,omitempty"`        // of the C library, when it aborted
+	Overwrite    *debug.Overwrite   `json:"overwrite,omitempty"`      // what ended the program by being overwritten
+	IsMoment     bool               `json:"moment,omitempty"`         // nothing runs in it: no past, no future
+	Threads      int                `json:"threads,omitempty"`        // of a moment
+	Intervals    int                `json:"intervals"`
+	Fat          int                `json:"fat"`
+	Slim         int                `json:"slim"`
+	FirstLoads   int                `json:"first_loads,omitempty"` // of the slim ones
+	Events       int                `json:"events"`
+	Instructions uint64             `json:"instructions,omitempty"`
+	CPUSeconds   float64            `json:"cpu_seconds"`
+	Sizes        checkpoint.Sizes   `json:"sizes"`
+	CPU          string             `json:"cpu"`
+	Replay       string             `json:"replay"`                // by which engine
+	LocalFiles   string             `json:"local_files,omitempty"` // of this machine, used because of their build-id
+	NoLines      string             `json:"no_lines,omitempty"`    // of which modules there are no source lines, and why
+	Environment  string             `json:"environment"`
+	Notes        []string           `json:"notes,omitempty"`
 }
 
 // maxCalls bounds how many calls are counted.
@@ -219,6 +220,7 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path 
 		}
 		e := debug.Ending{Session: s, Final: f, Names: r, Files: files, Message: in.Message, Memory: defaultMemory << 20}
 		in.Overwrite = e.FindOverwrite(ctx)
+		in.Caught = debug.FindCaughtFault(s, f, r)
 	case errors.As(err, &limit):
 		return nil, err
 	}
@@ -363,6 +365,10 @@ func (in *info) printEnd(line lineWriter) {
 	line("ended", "%s", in.Ended)
 	line("signal", "%s", in.Signal)
 	line("", "%s", in.NotCanonical)
+	if c := in.Caught; c != nil {
+		line("because of", "%s, which the program caught (event %d)", c.Signal, c.Event)
+		line("", "%s", c.NotCanonical)
+	}
 	switch {
 	case in.Instruction != "":
 		line("at", "%#x %s: %s", in.RIP, in.Where, in.Instruction)

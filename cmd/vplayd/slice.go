@@ -37,8 +37,10 @@ the recording began. Of millions of executed instructions it shows those that ma
 EXPR is a C expression (a variable as x or p->next, in the innermost frame that knows
 it), a register as $rax or $xmm0, or an address and a length as 0x7ffe1000,8. Without
 EXPR it is what the program died of: the registers of the address that could not be
-accessed, the operands of a division, or where the address came from that it jumped to.
-The moment is the end, or that of --at.
+accessed, the operands of a division, or where the address came from that it jumped to;
+where the program caught that fault, and ended itself, the same at the fault; where the C
+library aborted because of it, the stack guard or the header of a heap block that was
+overwritten. The moment is the end, or that of --at.
 
 The value stands first, and below it what it was made of. A chain is not indented; where
 something was made of several things, each has a branch. A row is a source line, or an
@@ -167,7 +169,7 @@ func sliceError(err error) error {
 	case replay.Unmatched(err), isDamage(err):
 		return err
 	case errors.Is(err, debug.ErrNoCriterion):
-		return withHint(err, exitUsage, "vplayd info tells what the program died of; --at chooses another moment")
+		return withHint(err, exitUsage, "vplayd info tells what the program died of; --control shows the branches that led to an instruction that raised a signal; --at chooses another moment")
 	case errors.Is(err, slice.ErrTooMany):
 		return withHint(err, exitFailed, "--values follows less, and so does a moment nearer to the value's making (--at)")
 	}

@@ -85,10 +85,7 @@ type Ending struct {
 // FindOverwrite looks for what overwrote that which ended the program; nil when it
 // did not end so. Why says what went wrong.
 func (e *Ending) FindOverwrite(ctx context.Context) *Overwrite {
-	o := smashedGuard(e.Final, e.Names)
-	if slot, value, ok := badReturn(e.Final); ok {
-		o = &Overwrite{What: ReturnAddress, Slot: slot, Value: value}
-	}
+	o := e.stackDamage()
 	if o == nil && e.Message == "" {
 		return nil
 	}
@@ -97,15 +94,8 @@ func (e *Ending) FindOverwrite(ctx context.Context) *Overwrite {
 	t, err := replay.NewProcessTimeline(e.Session, e.Final.PID, e.Memory)
 	if err == nil {
 		defer t.Close()
-		var c *replay.Cursor
-		if c, err = t.NewCursor(); err == nil {
-			defer c.Close()
-			if o == nil {
-				o, err = e.badBlock(ctx, c)
-			}
-			if err == nil && o != nil && !o.IsFreed {
-				err = e.findWrite(ctx, c, o)
-			}
+		if o, err = e.damage(ctx, t); err == nil && o != nil && !o.IsFreed {
+			err = e.findWrite(ctx, t, o)
 		}
 	}
 	switch {
@@ -120,9 +110,32 @@ func (e *Ending) FindOverwrite(ctx context.Context) *Overwrite {
 	return o
 }
 
+// stackDamage returns what of the stack ended the program by being overwritten, nil when nothing did.
+func (e *Ending) stackDamage() *Overwrite {
+	if slot, value, ok := badReturn(e.Final); ok {
+		return &Overwrite{What: ReturnAddress, Slot: slot, Value: value}
+	}
+	return smashedGuard(e.Final, e.Names)
+}
+
+// damage returns what ended the program by being overwritten, or by being freed twice, without what
+// did that to it; nil when nothing did. t is the timeline of the program.
+func (e *Ending) damage(ctx context.Context, t *replay.Timeline) (*Overwrite, error) {
+	o := e.stackDamage()
+	if o != nil || e.Message == "" {
+		return o, nil
+	}
+	c, err := t.NewCursor()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return e.badBlock(ctx, c)
+}
+
 // findWrite finds the last write to what was overwritten, and fills in where it was.
-func (e *Ending) findWrite(ctx context.Context, c *replay.Cursor, o *Overwrite) error {
-	found, err := c.Timeline().Find(ctx, &replay.Search{Watches: []mem.Watch{{Addr: o.Slot, Len: 8, Kind: mem.WatchWrite}}, Most: 1})
+func (e *Ending) findWrite(ctx context.Context, t *replay.Timeline, o *Overwrite) error {
+	found, err := t.Find(ctx, &replay.Search{Watches: []mem.Watch{{Addr: o.Slot, Len: 8, Kind: mem.WatchWrite}}, Most: 1})
 	if err != nil {
 		return err
 	}
@@ -130,6 +143,11 @@ func (e *Ending) findWrite(ctx context.Context, c *replay.Cursor, o *Overwrite) 
 		o.Why = "it was not written in the recorded time"
 		return nil
 	}
+	c, err := t.NewCursor()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
 	if err := c.Seek(ctx, found[0].Pos); err != nil {
 		return err
 	}

@@ -46,6 +46,9 @@ var ErrNoCriterion = errors.New("say what to explain: a variable, a register as 
 // expressions.
 func (g *Cursor) Slice(ctx context.Context, q SliceQuery) (*Slice, error) {
 	o, what, err := g.Criterion(ctx, q)
+	if q.Control && !q.Copies && o.Here != 0 && errors.Is(err, ErrNoCriterion) { // as of UD2: that the program came there is all there is to explain
+		what, err = "the crash", nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -231,22 +234,41 @@ func registerNamed(name string) (l slice.Location, ok bool) {
 	return l, false
 }
 
-// crashCriterion asks for what the instruction at which the program stands cannot cope with.
+// crashCriterion asks for what the instruction at which the program stands cannot cope with, and at
+// the end of a program that ended itself because of something, for that.
 func (g *Cursor) crashCriterion(ctx context.Context, o *slice.Options) (string, error) {
 	m := g.cur.Machine()
-	e := m.Pending()
-	if e == nil || e.Kind != checkpoint.EventFault {
+	if e := m.Pending(); e != nil && e.Kind == checkpoint.EventFault {
+		want, ok := faultWants(m, e)
+		o.Here, o.Want = m.CPU.RIP, want
+		return g.faultCriterion(ctx, o, ok, "the crash")
+	}
+	if !g.isLastImage() || !g.cur.AtEnd() {
 		return "", ErrNoCriterion
 	}
-	o.Here = m.CPU.RIP
-	isAddress := abi.Signal(e.Signo) == abi.SIGSEGV || abi.Signal(e.Signo) == abi.SIGBUS
+	return g.endCriterion(ctx, o)
+}
+
+// faultWants returns what the instruction at which m stands, and which raised e, cannot cope with. ok
+// is false where there is no instruction: the program has gone to where nothing can be executed.
+func faultWants(m *replay.Machine, e *checkpoint.Event) (want []slice.Location, ok bool) {
 	in, ok := instructionAt(m)
 	if !ok {
-		return g.targetCriterion(ctx, o)
+		return nil, false
+	}
+	isAddress := abi.Signal(e.Signo) == abi.SIGSEGV || abi.Signal(e.Signo) == abi.SIGBUS
+	return slice.FaultWants(m.CPU, &in, isAddress, e.Addr), true
+}
+
+// faultCriterion names what faultWants returned, or finds where the address came from that the program
+// has gone to.
+func (g *Cursor) faultCriterion(ctx context.Context, o *slice.Options, isCode bool, what string) (string, error) {
+	if !isCode {
+		return g.targetCriterion(ctx, o, what)
 	}
 	// An address that cannot be one is refused at the jump, not behind it.
-	if o.Want = slice.FaultWants(m.CPU, &in, isAddress, e.Addr); len(o.Want) == 0 {
-		return "", fmt.Errorf("%w (the address is made of constants and the stack pointer)", ErrNoCriterion)
+	if len(o.Want) == 0 {
+		return "", fmt.Errorf("%w (the instruction has no operand, or its address is made of constants and the stack pointer)", ErrNoCriterion)
 	}
 	var names []string
 	for _, l := range o.Want {
@@ -256,12 +278,12 @@ func (g *Cursor) crashCriterion(ctx context.Context, o *slice.Options) (string, 
 			names = append(names, "$"+checkpoint.RegNames[l.Reg])
 		}
 	}
-	return "the crash: " + strings.Join(names, ", "), nil
+	return what + ": " + strings.Join(names, ", "), nil
 }
 
 // targetCriterion asks for the address that the program has gone to, where nothing can be
 // executed.
-func (g *Cursor) targetCriterion(ctx context.Context, o *slice.Options) (string, error) {
+func (g *Cursor) targetCriterion(ctx context.Context, o *slice.Options, what string) (string, error) {
 	var target uint64
 	err := g.t.Look(ctx, []checkpoint.Position{before(o.At)}, func(_ int, m *replay.Machine) {
 		if in, ok := instructionAt(m); ok {
@@ -271,7 +293,7 @@ func (g *Cursor) targetCriterion(ctx context.Context, o *slice.Options) (string,
 	if err == nil && len(o.Want) == 0 {
 		err = ErrNoCriterion
 	}
-	return fmt.Sprintf("the crash: where %#x came from", target), err
+	return fmt.Sprintf("%s: where %#x came from", what, target), err
 }
 
 // before is the position at which the instruction before p stands.

@@ -156,6 +156,23 @@ func TestSliceFindsTheCause(t *testing.T) {
 	}
 }
 
+// TestSliceOfTrap: an instruction without operands has no slice of values, but branches led to it.
+func TestSliceOfTrap(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "slice/unreachable", "-O0")
+	rec := g.record(t)
+	out, err := exec.Command(vplayd, "slice", rec).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "the instruction has no operand") || !strings.Contains(string(out), "--control") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	a := g.slice(t, rec, "--control")
+	for _, mark := range []string{"decision", "cause"} {
+		if !a.has(g, g.line(t, mark)) {
+			t.Errorf("the line of the %s is not in the slice: %+v", mark, a)
+		}
+	}
+}
+
 // TestSliceFollowsDecisions: a pointer that is a constant of the wrong arm of a branch has a slice without the cause; with control dependences
 // it has it, the branch says what it compared, and what is unrelated stays out.
 func TestSliceFollowsDecisions(t *testing.T) {

@@ -73,11 +73,6 @@ func (m *maker) makeSlice(ctx context.Context) error {
 	half, cancel := context.WithTimeout(ctx, m.o.Time/2)
 	defer cancel()
 	s, err := m.g.Slice(half, q)
-	what := ""
-	if o := m.o.Overwrite; errors.Is(err, debug.ErrNoCriterion) && m.o.IsEnd && o != nil && !o.IsFreed {
-		q.Expr, what = fmt.Sprintf("%#x,8", o.Slot), o.What+", which was overwritten"
-		s, err = m.g.Slice(half, q)
-	}
 	if isTooMuch := errors.Is(err, slice.ErrTooMany) || half.Err() != nil; isTooMuch && err != nil && ctx.Err() == nil {
 		m.page.SliceNote = m.text("What all of it was made of is not shown: " + lower(m.why(err)) + " This is where the value was made, through all copies (vplayd slice --origin).")
 		q.Copies = true
@@ -88,8 +83,6 @@ func (m *maker) makeSlice(ctx context.Context) error {
 		return errNoSlice
 	case err != nil:
 		return err
-	case what != "":
-		s.What = what
 	}
 	m.slice = s
 	m.page.Slice = &sliceTree{What: m.text(s.What), Extent: strings.Split(m.text(s.Extent()), `\n`), Root: m.tree(s)}
