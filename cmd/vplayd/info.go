@@ -107,6 +107,7 @@ type info struct {
 	Signal       string             `json:"signal,omitempty"`
 	Address      uint64             `json:"address,omitempty"`       // of the fault
 	NotCanonical string             `json:"not_canonical,omitempty"` // an address that raised #GP or #SS, and its registers
+	Misaligned   string             `json:"misaligned,omitempty"`    // an address that raised #GP because of its alignment, and its registers
 	Caught       *debug.CaughtFault `json:"caught,omitempty"`        // the fault because of which the program ended itself
 	RIP          uint64             `json:"rip,omitempty"`
 	Instruction  string             `json:"instruction,omitempty"`
@@ -270,6 +271,7 @@ func (in *info) atEnd(f *replay.FinalImage, r *loader.Resolver, symbols *image.S
 		in.Instruction = debug.Disassemble(mem, st.RIP)
 		if in.Signal != "" && in.Address == 0 {
 			in.NotCanonical = debug.NotCanonical(st, mem, b[:n])
+			in.Misaligned = debug.Misaligned(st, b[:n])
 		}
 	}
 	in.LocalFiles = debug.LocalFiles(r.Modules(), mem, symbols)
@@ -365,9 +367,11 @@ func (in *info) printEnd(line lineWriter) {
 	line("ended", "%s", in.Ended)
 	line("signal", "%s", in.Signal)
 	line("", "%s", in.NotCanonical)
+	line("", "%s", in.Misaligned)
 	if c := in.Caught; c != nil {
 		line("because of", "%s, which the program caught (event %d)", c.Signal, c.Event)
 		line("", "%s", c.NotCanonical)
+		line("", "%s", c.Misaligned)
 	}
 	switch {
 	case in.Instruction != "":

@@ -23,6 +23,7 @@ type CaughtFault struct {
 	Signal       string `json:"signal"`                  // as strace prints it
 	Event        int    `json:"event"`                   // its number, as "monitor seek event" takes it
 	NotCanonical string `json:"not_canonical,omitempty"` // an address that raised #GP or #SS, and its registers
+	Misaligned   string `json:"misaligned,omitempty"`    // an address that raised #GP because of its alignment, and its registers
 
 	fault    *checkpoint.Event
 	interval uint32
@@ -67,7 +68,8 @@ func FindCaughtFault(s *replay.Session, f *replay.FinalImage, r *loader.Resolver
 	if c.fault.Addr == 0 {
 		var b [15]byte
 		m := Memory{Space: f.Mem}
-		c.NotCanonical = NotCanonical(st, m, b[:m.ReadMemory(st.RIP, b[:])])
+		n := m.ReadMemory(st.RIP, b[:])
+		c.NotCanonical, c.Misaligned = NotCanonical(st, m, b[:n]), Misaligned(st, b[:n])
 	}
 	return c
 }
