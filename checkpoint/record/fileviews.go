@@ -105,17 +105,17 @@ func (t *thread) noteViews() {
 	t.call.views = nil
 	for i := range t.call.targets {
 		f := &t.call.targets[i]
-		now := f.sizeNow()
-		isCut := now >= 0 && now < f.size
+		now, ok := f.stampNow()
+		isCut := ok && now.size < f.size
 		t.space().noteChanged(f.id)
 		for _, g := range t.sharingGroups() {
 			g.of.space.noteChanged(f.id)
 			if isCut {
-				g.noteCut(f.id, uint64(now))
+				g.noteCut(f.id, now)
 			}
 		}
 		if isCut {
-			f.size = now // the thread may come to the exit again, when it has its turn
+			f.size = now.size // the thread may come to the exit again, when it has its turn
 		}
 	}
 }
@@ -128,23 +128,32 @@ func (sp *space) noteChanged(f fileID) {
 	}
 }
 
-// sizeNow returns the size of a file that a call may change, -1 where it is not known.
-func (f *target) sizeNow() int64 {
+// stampNow returns the size and the time of a file that a call may change; ok is false where they are not known.
+func (f *target) stampNow() (now stamp, ok bool) {
 	var st unix.Stat_t
 	if f.path == "" || unix.Stat(f.path, &st) != nil || f.id != (fileID{st.Dev, st.Ino}) {
+		return now, false
+	}
+	return stamp{st.Size, st.Mtim}, true
+}
+
+// sizeNow returns the size of a file that a call may change, -1 where it is not known.
+func (f *target) sizeNow() int64 {
+	now, ok := f.stampNow()
+	if !ok {
 		return -1
 	}
-	return st.Size
+	return now.size
 }
 
 // noteCut takes note of a file that another process has cut, if the group has a page behind the new end mapped. What
 // is mapped there is another object from then on, with other pages.
-func (g *group) noteCut(f fileID, size uint64) {
+func (g *group) noteCut(f fileID, now stamp) {
 	sp := g.of.space
 	for _, m := range sp.mappings(sp.views().objects[f]) {
-		if m.Offset+(m.End-m.Start) > pageUp(size) {
+		if m.Offset+(m.End-m.Start) > pageUp(uint64(now.size)) {
 			g.cutOff = true
-			sp.objects.resize(f, int64(size))
+			sp.objects.resize(f, now)
 			return
 		}
 	}

@@ -162,7 +162,7 @@ func (p *process) resized(c *call) bool {
 		}
 		was, now := pageUp(uint64(o.Size)), pageUp(uint64(size))
 		if was != now && m.Offset+(m.End-m.Start) > min(was, now) {
-			p.space.objects.resize(p.space.objects.file(m.Object), size)
+			p.space.objects.resize(p.space.objects.file(m.Object), p.stampNow(c, m, size))
 			found = true
 		}
 	}
@@ -176,13 +176,31 @@ func (p *process) sizeNow(c *call, m *mapping) int64 {
 	if c.nr == unix.SYS_MADVISE {
 		return o.Size // It changes none.
 	}
-	for _, f := range c.targets {
-		var st unix.Stat_t
-		if f.id == (fileID{o.Dev, o.Inode}) && unix.Stat(f.path, &st) == nil && f.id == (fileID{st.Dev, st.Ino}) {
-			return st.Size
-		}
+	if now, ok := c.stampOf(fileID{o.Dev, o.Inode}); ok {
+		return now.size
 	}
 	return fileSize(p.live, m.Start, m.End)
+}
+
+// stampNow returns the size of the file behind a mapping, which is known, and its time, that of before where it is not known.
+func (p *process) stampNow(c *call, m *mapping, size int64) stamp {
+	f := p.space.objects.file(m.Object)
+	if now, ok := c.stampOf(f); ok {
+		return now
+	}
+	return stamp{size, p.space.objects.stamps[f].mtime}
+}
+
+// stampOf returns the size and the time of a file that is one of the call's targets.
+func (c *call) stampOf(id fileID) (now stamp, ok bool) {
+	for i := range c.targets {
+		if f := &c.targets[i]; f.id == id {
+			if now, ok = f.stampNow(); ok {
+				return now, true
+			}
+		}
+	}
+	return now, false
 }
 
 // beforeMapFile looks at the file that the call is about to map. When no mapping of

@@ -196,10 +196,11 @@ func (o *objectStore) knowSize(id uint32) {
 	}
 }
 
-// resize notes the size of a file that is mapped, of which the next mapping is another object.
-func (o *objectStore) resize(f fileID, size int64) {
-	if was, ok := o.stamps[f]; ok {
-		o.stamps[f] = stamp{size, was.mtime}
+// resize notes the size of a file that is mapped, of which the next mapping is another object, and when a call that was
+// recorded made it so: no other process has changed the file then.
+func (o *objectStore) resize(f fileID, now stamp) {
+	if _, ok := o.stamps[f]; ok {
+		o.stamps[f] = now
 	}
 	o.forget(f)
 }

@@ -5,11 +5,13 @@ package record
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"vplay/checkpoint"
 	recorder "vplay/checkpoint/record"
 )
 
@@ -48,6 +50,25 @@ func TestBusError(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestCutByItself: a program that cuts a file that it maps, or a thread or a recorded child of it, is no other process that changes it unseen.
+func TestCutByItself(t *testing.T) {
+	prog := compile(t, "buserror")
+	for _, name := range []string{"grown", "thread", "child", "meanwhile"} {
+		t.Run(name, func(t *testing.T) {
+			r := run{args: []string{prog, "file", "private", name}, dir: t.TempDir()}
+			_, res := r.recorded(t)
+			rec, err := checkpoint.Open(res.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rec.Close()
+			if notes := strings.Join(rec.Manifest().Notes, "\n"); strings.Contains(notes, "was changed by another process") {
+				t.Errorf("notes: %s", notes)
+			}
+		})
 	}
 }
 
