@@ -108,6 +108,7 @@ type info struct {
 	Address      uint64             `json:"address,omitempty"`       // of the fault
 	NotCanonical string             `json:"not_canonical,omitempty"` // an address that raised #GP or #SS, and its registers
 	Misaligned   string             `json:"misaligned,omitempty"`    // an address that raised #GP because of its alignment, and its registers
+	BusError     string             `json:"bus_error,omitempty"`     // which page of which file the kernel could not give
 	Caught       *debug.CaughtFault `json:"caught,omitempty"`        // the fault because of which the program ended itself
 	RIP          uint64             `json:"rip,omitempty"`
 	Instruction  string             `json:"instruction,omitempty"`
@@ -280,6 +281,7 @@ func (in *info) atEnd(f *replay.FinalImage, r *loader.Resolver, symbols *image.S
 	regs := loader.Regs(st)
 	in.Backtrace = debug.Backtrace(r, &regs)
 	in.Overflow = debug.StackOverflow(f)
+	in.BusError = debug.BusError(f)
 	var mods []*image.Module
 	for i := range in.Backtrace {
 		mods = append(mods, r.Module(in.Backtrace[i].Addr))
@@ -368,6 +370,7 @@ func (in *info) printEnd(line lineWriter) {
 	line("signal", "%s", in.Signal)
 	line("", "%s", in.NotCanonical)
 	line("", "%s", in.Misaligned)
+	line("", "%s", in.BusError)
 	if c := in.Caught; c != nil {
 		line("because of", "%s, which the program caught (event %d)", c.Signal, c.Event)
 		line("", "%s", c.NotCanonical)
