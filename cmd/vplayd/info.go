@@ -34,7 +34,9 @@ calls that led there, how much was recorded, and what it takes. It replays
 nothing, unless --count asks for the number of instructions, or the program ended
 because something was overwritten: a return address, the guard of a stack frame, the
 header of a block of the heap, or a block was freed twice. Then it looks, for 5
-seconds at most, for what did that.
+seconds at most, for what did that. Where the program ended itself, by abort or with an
+exit code other than 0, and the C library has kept no message, it replays the last
+interval for what was written last to standard error.
 
 Function names come from the recording itself as far as the program exports
 them; --symbols names folders with symbol files, found by build-id, which also
@@ -118,6 +120,7 @@ type info struct {
 	Calls        int                `json:"calls,omitempty"`          // how many there are, where Backtrace is cut off
 	Overflow     string             `json:"stack_overflow,omitempty"` // the stack that is full
 	Message      string             `json:"message,omitempty"`        // of the C library, when it aborted
+	Stderr       []string           `json:"stderr,omitempty"`         // what the program wrote last to standard error, where it ended itself
 	Overwrite    *debug.Overwrite   `json:"overwrite,omitempty"`      // what ended the program by being overwritten
 	IsMoment     bool               `json:"moment,omitempty"`         // nothing runs in it: no past, no future
 	Threads      int                `json:"threads,omitempty"`        // of a moment
@@ -222,11 +225,23 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path 
 		}
 		e := debug.Ending{Session: s, Final: f, Names: r, Files: files, Message: in.Message, Memory: defaultMemory << 20}
 		in.Overwrite = e.FindOverwrite(ctx)
+		if in.Message == "" && endsItself(end) {
+			in.Stderr = e.LastWords(ctx)
+		}
 		in.Caught = debug.FindCaughtFault(s, f, r)
 	case errors.As(err, &limit):
 		return nil, err
 	}
 	return in, nil
+}
+
+// endsItself reports whether a program ended because it found something wrong itself, and so is likely to have said what.
+func endsItself(end checkpoint.Ending) bool {
+	switch abi.Signal(end.Signo) {
+	case abi.SIGABRT, abi.SIGILL, abi.SIGTRAP: // the latter two are of instructions that compilers put where a program must not come to
+		return end.Kind == checkpoint.EndCrash
+	}
+	return end.Kind == checkpoint.EndExit && end.ExitCode != 0
 }
 
 // others fills in the other processes of the recording.
@@ -385,6 +400,13 @@ func (in *info) printEnd(line lineWriter) {
 	line("source", "%s", in.Source)
 	line("stack", "%s", in.Overflow)
 	line("message", "%s", in.Message)
+	for i, l := range in.Stderr {
+		name := ""
+		if i == 0 {
+			name = "stderr"
+		}
+		line(name, "%s", l)
+	}
 	if in.Overwrite != nil {
 		printOverwrite(in.Overwrite, line)
 	}
