@@ -43,8 +43,8 @@ optional=True says that none of them need be there, else that is an error.
                 R.find(ADDRESS): (START, END, value) or None; at any time. What is
                 unmapped leaves it
   on_heap(f)    at each misuse of the heap: m.problem says what (kind, access,
-                address, size, block, ...); the result has allocated, freed, held
-                and summary(m)
+                address, size, block, ...); the result has allocated, freed, held,
+                summary(m), and known: whether there is an allocator at all
   on_uninit(f)  before the program uses bytes that it has never written; once for
                 each place. All instructions are looked at, which is slow
   on_end(f)     where the recording ends, behind all others

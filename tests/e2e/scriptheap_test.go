@@ -92,3 +92,14 @@ func heapDifference(t *testing.T, rec string, args []string) string {
 	}
 	return ""
 }
+
+// TestHeapScriptWithoutHeap: of a program that has no allocator, as one of Go has none, the script says so, and does not
+// look at its accesses one by one.
+func TestHeapScriptWithoutHeap(t *testing.T) {
+	t.Parallel()
+	rec := compile(t, "windows", "-O1", "-static", "-nostdlib", "-fno-stack-protector").record(t)
+	out, err := exec.CommandContext(limited(t, patience), vplayd, "run", "heap", rec).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "no block was followed: the program has none of malloc's functions") || strings.Contains(string(out), "0 errors") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -2,10 +2,12 @@ package script
 
 import (
 	"cmp"
+	"debug/elf"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
@@ -28,6 +30,7 @@ type heapHook struct {
 	tracker heap.Tracker
 	places  map[uint64]string // what code that allocates and frees is called, by return address
 	image   int               // the program whose blocks the tracker has
+	isKnown atomic.Bool       // a function of the allocator has been found
 }
 
 // heapTargets is the code that a Tracker is told of in one interval.
@@ -37,6 +40,7 @@ type heapTargets struct {
 	code      []heapCode              // not told yet
 	asked     []string                // names of string functions whose code is to be known
 	calls     map[string]bool         // those of them whose calls are
+	isNone    bool                    // the interval has no allocator, and will get none: there is nothing to follow
 }
 
 type heapFunction struct {
@@ -137,6 +141,22 @@ func unbound(mod *image.Module, d *dwarf.Module, chosen map[uint64]uint64, names
 	return out
 }
 
+// settle takes note of what was found in the modules that an interval begins with. A program that no dynamic linker
+// loads libraries for, as one of Go, has all that it will have.
+func (t *heapTargets) settle(h *heapHook, modules []*image.Module) {
+	t.know(h)
+	t.isNone = len(t.functions) == 0 && !slices.ContainsFunc(modules, func(m *image.Module) bool {
+		return slices.ContainsFunc(m.Segments, func(p elf.ProgHeader) bool { return p.Type == elf.PT_INTERP })
+	})
+}
+
+// know takes note of that the allocator is known. Intervals are looked at beside each other.
+func (t *heapTargets) know(h *heapHook) {
+	if len(t.functions) > 0 {
+		h.isKnown.Store(true)
+	}
+}
+
 // tell tells a Tracker of code that was found.
 func (t *heapTargets) tell(h *heapHook) {
 	for _, c := range t.code {
@@ -160,6 +180,7 @@ func (r *run) followHeap(ob *observe.Observer, t *targets) {
 	}
 	ob.Mapped = func(v *observe.View) (addresses, functions []uint64) {
 		addresses, functions = mapped(v)
+		t.heap.know(h)
 		t.heap.tell(h)
 		return addresses, functions
 	}
@@ -301,7 +322,7 @@ func (h *heapHook) Hash() (uint32, error) { return 0, fmt.Errorf("a heap is no k
 
 // AttrNames implements starlark.HasAttrs.
 func (h *heapHook) AttrNames() []string {
-	return []string{"allocated", "bytes", "freed", "held", "summary"}
+	return []string{"allocated", "bytes", "freed", "held", "known", "summary"}
 }
 
 // Attr implements starlark.HasAttrs.
@@ -315,6 +336,8 @@ func (h *heapHook) Attr(name string) (starlark.Value, error) {
 		return starlark.MakeUint64(h.tracker.Freed), nil
 	case "held":
 		return starlark.MakeInt(len(h.tracker.Blocks())), nil
+	case "known":
+		return starlark.Bool(h.isKnown.Load()), nil
 	case "summary":
 		return starlark.NewBuiltin("summary", h.summary), nil
 	}

@@ -98,7 +98,7 @@ func (r *run) observer(v *observe.View) (*observe.Observer, error) {
 	if h.ranges != nil {
 		h.ranges.follow(r, ob)
 	}
-	if h.heap != nil {
+	if h.heap != nil && !t.heap.isNone {
 		r.followHeap(ob, t)
 	}
 	switch id := v.Machine().Interval(); {
@@ -185,6 +185,9 @@ func (t *targets) find(r *run, v *observe.View, isStart bool) (addresses, functi
 				addresses, functions = append(addresses, a...), append(functions, f...)
 			}
 		}
+	}
+	if h := r.hooks.heap; h != nil && isStart {
+		t.heap.settle(h, res.Modules())
 	}
 	return addresses, functions
 }
