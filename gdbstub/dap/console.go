@@ -61,11 +61,13 @@ func wordsOf(commands []Command) *strings.Replacer {
 }
 
 // command returns the monitor command in a line of the console, if it is one: with or
-// without the word monitor.
+// without the word monitor, or with the word vplay, as in gdb.
 func (s *session) command(line string) (string, bool) {
 	line = strings.TrimPrefix(line, "-exec ")
-	if rest, ok := strings.CutPrefix(line, "monitor "); ok {
-		return strings.TrimSpace(rest), true
+	for _, prefix := range []string{"monitor ", "vplay "} {
+		if rest, ok := strings.CutPrefix(line, prefix); ok {
+			return strings.TrimSpace(rest), true
+		}
 	}
 	word, _, _ := strings.Cut(line, " ")
 	return line, slices.ContainsFunc(s.srv.opt.Commands, func(c Command) bool { return c.name() == word })

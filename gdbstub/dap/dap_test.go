@@ -139,7 +139,7 @@ func TestSession(t *testing.T) {
 	c.wants("evaluate", `{"expression":"m"}`, `there is no (m)`)
 	c.wants("evaluate", `{"expression":"when","context":"repl"}`, `"result":"when"`)
 	for line, want := range map[string]string{
-		"reads n": "reads 0x8000 8", "reads n 2": "reads 0x8000 2", "monitor reads n 2 30": "reads 0x8000 2 30", "reads m": "reads m", "reads": "reads", "when n": "when n",
+		"reads n": "reads 0x8000 8", "reads n 2": "reads 0x8000 2", "monitor reads n 2 30": "reads 0x8000 2 30", "vplay reads n 2": "reads 0x8000 2", "vplay when": "when", "reads m": "reads m", "reads": "reads", "when n": "when n",
 	} {
 		c.wants("evaluate", `{"expression":"`+line+`","context":"repl"}`, `"result":"`+want+`"`)
 	}

@@ -86,6 +86,7 @@ func TestDAPInfo(t *testing.T) {
 func TestDAPSignals(t *testing.T) {
 	for name, want := range map[string]string{
 		"nullptr": "SIGSEGV at address 0x8: nothing is mapped there", "divide": "SIGFPE at address 0x", "heapabort": "SIGABRT, sent by process ",
+		"caught": "because of SIGSEGV {si_code=SEGV_ACCERR, si_addr=0x",
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := compile(t, name, "-O0")
