@@ -111,6 +111,8 @@ func affectedError(err error) error {
 	switch {
 	case replay.Unmatched(err), isDamage(err):
 		return err
+	case errors.Is(err, debug.ErrMoment):
+		return withHint(err, exitFailed, pastHint)
 	case errors.Is(err, debug.ErrNoValue):
 		return withHint(err, exitUsage, "EXPR is a C expression, a register as '$rax', ADDRESS,LENGTH, input or input:FD")
 	case errors.Is(err, taint.ErrTooMuch):

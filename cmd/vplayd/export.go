@@ -89,6 +89,9 @@ func runExport(c *cobra.Command, args []string, f *exportFlags) error {
 	if o.PID, err = processOf(c, s.Rec); err != nil {
 		return err
 	}
+	if err := wantPast(s.Rec, "be exported"); err != nil {
+		return err
+	}
 	o.Symbols = symbols.Of(s.Rec)
 	freeHeap()
 	out, err := openExport(c, f.out, path, &format)

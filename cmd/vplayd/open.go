@@ -106,6 +106,17 @@ func openSession(c *cobra.Command, args []string) (s *replay.Session, path strin
 	}, nil
 }
 
+// pastHint is the advice where a recording of a core file is asked for what happened.
+const pastHint = "vplayd record makes a recording with a past"
+
+// wantPast refuses a recording in which nothing runs that could be what is wanted.
+func wantPast(rec *checkpoint.Recording, what string) error {
+	if !rec.IsMoment() {
+		return nil
+	}
+	return withHint(errors.New("the recording holds one moment: nothing runs in it that could "+what), exitFailed, pastHint)
+}
+
 // budgetOf returns what reading a recording may cost c.
 func budgetOf(c *cobra.Command) (*checkpoint.Budget, error) {
 	if f := c.Flags().Lookup("limit"); f != nil && f.Value.String() != "" {

@@ -96,7 +96,13 @@ func runScript(c *cobra.Command, args []string, f *runFlags) error {
 	defer o.close()
 	var first error
 	for _, rec := range o.recs {
-		err := o.run(c, p, rec, rest)
+		var err error
+		if isShipped(args[0]) { // each of those is about what happened; another one may look at the moment
+			err = wantPast(rec, "be looked at by "+args[0])
+		}
+		if err == nil {
+			err = o.run(c, p, rec, rest)
+		}
 		switch {
 		case err == nil:
 			continue
@@ -123,9 +129,12 @@ func listScripts(out io.Writer) error {
 	return nil
 }
 
+// isShipped reports whether a name can only be that of a script that comes with vplayd.
+func isShipped(name string) bool { return !strings.ContainsAny(name, `/\.`) }
+
 // scriptSource reads a script: a file, or one that comes with vplayd where the name has no folder and no suffix.
 func scriptSource(name string) ([]byte, error) {
-	if !strings.ContainsAny(name, `/\.`) {
+	if isShipped(name) {
 		if source, ok := script.Shipped(name); ok {
 			return source, nil
 		}
@@ -275,6 +284,9 @@ func runForDebugger(ctx context.Context, s *replay.Session, q debug.Script, out 
 		var ok bool
 		if source, ok = script.Shipped(q.Name); !ok {
 			return fmt.Errorf("there is no script %s; vplayd has %s (in gdb, vplay run takes files, too)", q.Name, strings.Join(script.Library(), ", "))
+		}
+		if err := wantPast(s.Rec, "be looked at by "+q.Name); err != nil {
+			return err
 		}
 	}
 	p, err := script.Read(q.Name, source)

@@ -168,6 +168,8 @@ func sliceError(err error) error {
 	switch {
 	case replay.Unmatched(err), isDamage(err):
 		return err
+	case errors.Is(err, debug.ErrMoment):
+		return withHint(err, exitFailed, pastHint)
 	case errors.Is(err, debug.ErrNoCriterion):
 		return withHint(err, exitUsage, "vplayd info tells what the program died of; --control shows the branches that led to an instruction that raised a signal; --at chooses another moment")
 	case errors.Is(err, slice.ErrTooMany):

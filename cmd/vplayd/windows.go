@@ -113,8 +113,8 @@ func runWindows(c *cobra.Command, args []string, f *windowsFlags) error {
 	if err != nil {
 		return err
 	}
-	if s.Rec.IsMoment() {
-		return withHint(errors.New("the recording holds one moment: nothing runs in it that could be counted"), exitFailed, "vplayd record makes a recording with a past")
+	if err := wantPast(s.Rec, "be counted"); err != nil {
+		return err
 	}
 	freeHeap()
 	if err := enterSandbox(c, sandbox.Access{}); err != nil {

@@ -69,6 +69,9 @@ func (g *Cursor) Affected(ctx context.Context, q AffectedQuery) (*Affected, erro
 	if strings.TrimSpace(q.Expr) == "" {
 		return nil, ErrNoValue
 	}
+	if g.s.Rec.IsMoment() {
+		return nil, ErrMoment
+	}
 	if err := g.leaveFinal(ctx); err != nil {
 		return nil, err
 	}

@@ -42,7 +42,10 @@ type SliceQuery struct {
 // ErrNoCriterion says that it does not follow from how the program ended what to explain.
 var ErrNoCriterion = errors.New("say what to explain: a variable, a register as $rax, or an address and a length")
 
-// Slice answers q. Errors: ErrNoCriterion, slice.ErrTooMany, those of a movement, and of
+// ErrMoment says that the recording is of a core file: nothing runs in it.
+var ErrMoment = errors.New("the recording holds one moment, as a core file does: nothing runs in it that a value could have come from, or gone to")
+
+// Slice answers q. Errors: ErrNoCriterion, ErrMoment, slice.ErrTooMany, those of a movement, and of
 // expressions.
 func (g *Cursor) Slice(ctx context.Context, q SliceQuery) (*Slice, error) {
 	o, what, err := g.Criterion(ctx, q)
@@ -98,6 +101,9 @@ func (g *Cursor) controls(ctx context.Context, o *slice.Options, progress func(s
 // Criterion returns what q asks of package slice at the present position, and its name. Errors: as
 // Slice; with ErrNoCriterion and behind a fault the options are complete but for what is wanted.
 func (g *Cursor) Criterion(ctx context.Context, q SliceQuery) (o slice.Options, what string, err error) {
+	if g.s.Rec.IsMoment() {
+		return o, "", ErrMoment
+	}
 	if err := g.leaveFinal(ctx); err != nil {
 		return o, "", err
 	}

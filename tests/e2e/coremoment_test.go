@@ -44,6 +44,18 @@ func TestCoreMomentQueries(t *testing.T) {
 	expect(t, out, `1:0\.0`, `1:0\.0`, `1:0\.0`, `no event before here`, `sorted +runs`, `/sorted`, `^CALL$`, `= 8$`, `= 7$`, `= 7$`, `= 5$`, `^=> 0x`, `r.xp +/.*/sorted`, `Saved corefile again`)
 }
 
+// TestCoreMomentHasNoPast: what is about the past is refused, and not answered as if nothing had happened.
+func TestCoreMomentHasNoPast(t *testing.T) {
+	t.Parallel()
+	rec := importCore(t, gdbCore(t, compile(t, "core/sorted", "-Wl,--no-as-needed", "-lm"), ""))
+	for _, args := range [][]string{{"slice", rec}, {"slice", rec, "$rax"}, {"affected", rec, "input"}, {"run", "heap", rec}, {"run", "locks", rec}, {"export", "--to", "csv", "-o", "-", rec}, {"windows", rec}} {
+		out, err := exec.Command(vplayd, args...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "the recording holds one moment") || !strings.Contains(string(out), "vplayd: hint: ") {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+}
+
 // TestCoreGoroutines: the goroutines of a Go program's core file are listed without the program's file.
 func TestCoreGoroutines(t *testing.T) {
 	t.Parallel()
