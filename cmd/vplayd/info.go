@@ -111,6 +111,7 @@ type info struct {
 	NotCanonical string             `json:"not_canonical,omitempty"` // an address that raised #GP or #SS, and its registers
 	Misaligned   string             `json:"misaligned,omitempty"`    // an address that raised #GP because of its alignment, and its registers
 	BusError     string             `json:"bus_error,omitempty"`     // which page of which file the kernel could not give
+	Unmapped     string             `json:"unmapped,omitempty"`      // what was where nothing is mapped now
 	Caught       *debug.CaughtFault `json:"caught,omitempty"`        // the fault because of which the program ended itself
 	RIP          uint64             `json:"rip,omitempty"`
 	Instruction  string             `json:"instruction,omitempty"`
@@ -229,6 +230,7 @@ func gatherInfo(ctx context.Context, rec *checkpoint.Recording, pid int32, path 
 			in.Stderr = e.LastWords(ctx)
 		}
 		in.Caught = debug.FindCaughtFault(s, f, r)
+		in.Unmapped = debug.Unmapped(s, f)
 	case errors.As(err, &limit):
 		return nil, err
 	}
@@ -386,6 +388,7 @@ func (in *info) printEnd(line lineWriter) {
 	line("", "%s", in.NotCanonical)
 	line("", "%s", in.Misaligned)
 	line("", "%s", in.BusError)
+	line("", "%s", in.Unmapped)
 	if c := in.Caught; c != nil {
 		line("because of", "%s, which the program caught (event %d)", c.Signal, c.Event)
 		line("", "%s", c.NotCanonical)

@@ -329,6 +329,11 @@ func (g *Cursor) results(ctx context.Context, s *Slice, order []*protoRow) error
 	var made slice.Result
 	return g.t.Look(ctx, at, func(i int, m *replay.Machine) {
 		made = slice.ResultOf(m.CPU, &order[of[i]].newest.Inst)
+		if r := &s.Rows[of[i]]; r.At != nil && r.At.Module == "" { // code that was unmapped since, as of a library that was unloaded
+			names := loader.NewResolver(Regions(g.s.Rec, m.Mem), Memory{Space: m.Mem}, g.moduleFiles())
+			was := names.At(r.At.Addr)
+			r.At, r.Instruction = &was, Disassemble(Memory{m.Mem}, r.At.Addr)
+		}
 	}, func(i int, m *replay.Machine) {
 		r := &s.Rows[of[i]]
 		if r.Result = resultText(m, &made); made.IsMemory {
