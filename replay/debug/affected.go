@@ -260,7 +260,7 @@ func (t *tracker) stretch(ctx context.Context, tr *replay.Tracing, from, to chec
 			t.met.to = m.Position()
 			failed = e.Err()
 			if isLast {
-				t.crash(m)
+				failed = errors.Join(failed, t.crash(ctx, m))
 			}
 		},
 	})
@@ -345,20 +345,36 @@ func (g *Cursor) lastFault(id uint32) (*checkpoint.Event, error) {
 }
 
 // crash notes whether what the program died of is affected.
-func (t *tracker) crash(m *replay.Machine) {
+func (t *tracker) crash(ctx context.Context, m *replay.Machine) error {
 	f, err := t.g.lastFault(m.Interval())
 	if f == nil || err != nil {
-		return
+		return err
 	}
 	in, ok := instructionAt(m)
 	if !ok {
-		return
+		return t.crashedBehind(ctx, m, f)
 	}
 	isAddress := abi.Signal(f.Signo) == abi.SIGSEGV || abi.Signal(f.Signo) == abi.SIGBUS
-	want := slice.FaultWants(m.CPU, &in, isAddress, f.Addr)
+	t.crashed(m, m.CPU.RIP, &in, f, slice.FaultWants(m.CPU, &in, isAddress, f.Addr))
+	return nil
+}
+
+// crashedBehind is crash where the program has gone to where nothing can be executed: what it
+// died of is what the instruction before had its target from, whose registers are as they were but for those of the stack.
+func (t *tracker) crashedBehind(ctx context.Context, m *replay.Machine, f *checkpoint.Event) error {
+	return t.g.t.Look(ctx, []checkpoint.Position{before(m.Position())}, func(_ int, was *replay.Machine) {
+		if in, ok := instructionAt(was); ok {
+			t.crashed(m, was.CPU.RIP, &in, f, slice.TargetWants(was.CPU, &in))
+		}
+	}, func(int, *replay.Machine) {})
+}
+
+// crashed notes which of what the instruction at pc could not cope with is affected.
+func (t *tracker) crashed(m *replay.Machine, pc uint64, in *x86.Inst, f *checkpoint.Event, want []slice.Location) {
 	var names []string
 	for _, l := range want {
 		switch {
+		case l.IsAddress && t.q.Values:
 		case l.IsMemory && t.engine.Mem.Any(l.Addr, int(l.Len)):
 			names = append(names, fmt.Sprintf("[%#x]", l.Addr))
 		case !l.IsMemory && t.engine.MarkedRegisters(m.TID())>>l.Reg&1 != 0:
@@ -366,6 +382,6 @@ func (t *tracker) crash(m *replay.Machine) {
 		}
 	}
 	if len(names) > 0 {
-		t.met.crashed(m.CPU.RIP, &in, m.Position(), abi.Signal(f.Signo).String()+": "+strings.Join(names, ", "))
+		t.met.crashed(pc, in, m.Position(), abi.Signal(f.Signo).String()+": "+strings.Join(names, ", "))
 	}
 }

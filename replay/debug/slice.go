@@ -278,9 +278,11 @@ func (g *Cursor) faultCriterion(ctx context.Context, o *slice.Options, isCode bo
 	}
 	var names []string
 	for _, l := range o.Want {
-		if l.IsMemory {
+		switch {
+		case l.IsAddress:
+		case l.IsMemory:
 			names = append(names, fmt.Sprintf("[%#x]", l.Addr))
-		} else {
+		default:
 			names = append(names, "$"+checkpoint.RegNames[l.Reg])
 		}
 	}

@@ -42,6 +42,8 @@ const (
 // heading is the line above a section.
 func (t *TreeRow) heading() string {
 	switch {
+	case t.Section == AddressSection && t.Of == 0:
+		return "where that was loaded from:\n"
 	case t.Section == AddressSection:
 		return fmt.Sprintf("where #%d loaded from or stored to:\n", t.Of)
 	case t.Section == ControlSection && t.Of == 0:

@@ -132,7 +132,7 @@ func TestSliceRefuses(t *testing.T) {
 // nothing to do with it, and it is small.
 func TestSliceFindsTheCause(t *testing.T) {
 	for _, name := range []string{
-		"overwrite", "index", "divide", "truncated", "reused", "callback", "negative", "thread", "handler", "byteorder", "rounding",
+		"overwrite", "index", "divide", "truncated", "reused", "callback", "negative", "thread", "handler", "byteorder", "rounding", "table",
 	} {
 		for _, level := range []string{"-O0", "-O1"} {
 			t.Run(name+level, func(t *testing.T) {
@@ -170,6 +170,28 @@ func TestSliceOfTrap(t *testing.T) {
 		if !a.has(g, g.line(t, mark)) {
 			t.Errorf("the line of the %s is not in the slice: %+v", mark, a)
 		}
+	}
+}
+
+// TestTableOfInput: of a call through a table the crash is the entry, and which entry that is: the slice leads to the
+// request that said so, but where values alone are asked for, and what was read reached the crash.
+func TestTableOfInput(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "slice/table", "-O1")
+	rec := g.record(t)
+	if a := g.slice(t, rec, "--values"); a.has(g, g.line(t, "cause")) {
+		t.Errorf("the slice of values alone has what the address was made of")
+	}
+	for args, want := range map[string]string{"slice": "where that was loaded from:", "affected": `crash SIGSEGV: \$\w+ .*table\.c`} {
+		list := []string{args, "--symbols", filepath.Join(g.dir, "symbols"), rec}
+		if args == "affected" {
+			list = append(list, "input")
+		}
+		out, err := exec.Command(vplayd, list...).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", args, err, out)
+		}
+		expect(t, string(out), want)
 	}
 }
 

@@ -102,6 +102,9 @@ func (m *maker) tree(s *debug.Slice) *branch {
 		}
 		if t.Section == debug.AddressSection {
 			b := &branch{Heading: fmt.Sprintf("Where #%d loaded from or stored to:", t.Of)}
+			if t.Of == 0 {
+				b.Heading = "Where that was loaded from:"
+			}
 			root.Branches, stack = append(root.Branches, b), append(stack[:1], b)
 		}
 		at := stack[len(stack)-1]

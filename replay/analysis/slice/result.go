@@ -104,20 +104,29 @@ func FaultWants(c *x86.CPU, in *x86.Inst, isAddress bool, addr uint64) []Locatio
 }
 
 // TargetWants returns where the instruction in, at which c stands and which goes where
-// nothing can be executed, has its target from.
+// nothing can be executed, has its target from, and of an entry of a table what its address is made of.
 func TargetWants(c *x86.CPU, in *x86.Inst) []Location {
 	switch x86.Rows()[in.Row].Mnemonic {
 	case "RET":
 		return []Location{{IsMemory: true, Addr: c.R[x86.RSP], Len: 8}}
 	case "CALL", "JMP":
 		if in.Flags&x86.InstMem != 0 {
-			return []Location{{IsMemory: true, Addr: c.Address(in), Len: 8}}
+			return append([]Location{{IsMemory: true, Addr: c.Address(in), Len: 8}}, addressWants(c, in)...)
 		}
 		if ops := x86.Rows()[in.Row].Operands; len(ops) > 0 && ops[0] == "rmv" {
 			return []Location{{Reg: in.RM, Len: 8}}
 		}
 	}
 	return nil
+}
+
+// addressWants returns the general registers that the address of in's memory operand is made of.
+func addressWants(c *x86.CPU, in *x86.Inst) []Location {
+	out := CrashWants(c, in, true)
+	for i := range out {
+		out[i].IsAddress = true
+	}
+	return out
 }
 
 // IsSave reports whether v is a PUSH or POP of a register: most of them keep the value of a

@@ -23,6 +23,8 @@ type Location struct {
 	Len      uint64 // bytes; of a general register from its lowest on
 	Reg      uint8  // a general register, in the processor's order
 	IsVector bool   // Reg is a vector register
+	// IsAddress: it is no part of the value, but decided where that was loaded from.
+	IsAddress bool
 }
 
 // Options say what a slice is of.
@@ -116,10 +118,15 @@ func Of(ctx context.Context, t *replay.Timeline, o Options) (*Slice, error) {
 
 // want makes the locations asked for live.
 func (w *walker) want(o *Options) {
-	root := w.sets.of(member(criterion, ForValue))
+	value, address := w.sets.of(member(criterion, ForValue)), w.sets.of(member(criterion, ForAddress))
 	w.cur = w.of(o.TID)
 	for _, l := range o.Want {
+		root := value
+		if l.IsAddress {
+			root = address
+		}
 		switch {
+		case l.IsAddress && (o.Values || o.Copies):
 		case l.IsMemory:
 			for off := uint64(0); off < l.Len; off += 64 {
 				w.over = !w.mem.put(l.Addr+off, 1<<min(l.Len-off, 64)-1, root, w.sets) || w.over

@@ -23,7 +23,7 @@ func TestFaultWants(t *testing.T) {
 		{"call *0x10(%rax), unmapped", []byte{0xff, 0x50, 0x10}, table, 0, table + 0x10, []Location{rax}},
 		{"call *0x10(%rax), its end unmapped", []byte{0xff, 0x50, 0x10}, table, 0, table + 0x13, []Location{rax}},
 		{"call *0x10(%rax), not canonical", []byte{0xff, 0x50, 0x10}, text, 0, 0, []Location{rax}},
-		{"call *0x10(%rax), its target", []byte{0xff, 0x50, 0x10}, table, 0, 0, []Location{entry}},
+		{"call *0x10(%rax), its target", []byte{0xff, 0x50, 0x10}, table, 0, 0, []Location{entry, {Reg: x86.RAX, Len: 8, IsAddress: true}}},
 		{"jmp *(%rax,%rbx,8)", []byte{0xff, 0x24, 0xd8}, table, 2, table + 0x10, []Location{rax, rbx}},
 		{"call *%rax", []byte{0xff, 0xd0}, text, 0, 0, []Location{rax}},
 		{"mov (%rbx),%rcx", []byte{0x48, 0x8b, 0x0b}, 0, 8, 8, []Location{rbx}},
