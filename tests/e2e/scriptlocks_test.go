@@ -195,3 +195,15 @@ func TestLocksScriptOverIntervals(t *testing.T) {
 		t.Errorf("one worker: %s\ntwo: %s", one, two)
 	}
 }
+
+// TestLocksNameNew: a block of C++'s was allocated by who called operator new, not by operator new.
+func TestLocksNameNew(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "newrace", "-O0", "-pthread")
+	rec := filepath.Join(t.TempDir(), "newrace.vplay")
+	recordAs(t, rec, g.bin)
+	rows := locks(t, rec)
+	if want := fmt.Sprintf("newrace.cc:%d", g.line(t, "NEW")); len(rows) != 1 || !strings.Contains(rows[0].Name, "8 bytes into a block of 16 bytes") || !strings.Contains(rows[0].Name, want) {
+		t.Errorf("%+v", rows)
+	}
+}

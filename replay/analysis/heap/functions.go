@@ -85,6 +85,17 @@ func Allocators() map[string]*Function {
 	return out
 }
 
+// News returns the names of C++'s operators new, which take their blocks from the C library's functions as a rule.
+func News() (names []string) {
+	for name, f := range functions {
+		if !f.isC && len(f.size) > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // Asked returns how many bytes a call with these first arguments asks for. ok is false where it asks for none, or for
 // more than there can be.
 // Preconditions: there are three arguments.

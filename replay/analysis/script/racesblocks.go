@@ -49,6 +49,13 @@ func (x *races) followBlocks(at string) {
 		p.kind, p.left = "return", func(v *observe.View, c *callRecord, result uint64) { x.v = v; x.allocated(v, f, c, result) }
 		h.returns = append(h.returns, p)
 	}
+	// All blocks of C++ would come from one place in its library: who has called that is asked for.
+	h.returns = append(h.returns, &place{by: "races", names: heap.News(), optional: true, at: at, kind: "return", left: func(v *observe.View, c *callRecord, result uint64) {
+		if b, has := x.blocks.of[result]; has {
+			b.at, b.site = c.at, v.CPU().RIP
+			x.blocks.of[result] = b
+		}
+	}})
 }
 
 // allocated is told of the return of one of malloc's family but free.
