@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -32,4 +33,12 @@ func TestBeginning(t *testing.T) {
 		t.Errorf("the loader is not followed:\n%s", out)
 	}
 	expect(t, out, `Breakpoint 1, main`, `Breakpoint 2, .*getppid`, `main .*calls.c:12`)
+}
+
+// TestCallsOfAssembler: of a function in assembler the registers are shown, and not that it takes no argument.
+func TestCallsOfAssembler(t *testing.T) {
+	t.Parallel()
+	g := compile(t, "asmcall", "-O0", filepath.Join("..", "guest", "asmcall.S"))
+	out := gdb(t, serve(t, g.record(t), "--symbols", filepath.Join(g.dir, "symbols")), loadCommands, "vplay calls add_three", "vplay calls main 1")
+	expect(t, out, `add_three\((0xb|11), (0x16|22), (0x21|33)\)  from `, `main\(\)  from `)
 }

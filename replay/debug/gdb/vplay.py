@@ -179,15 +179,25 @@ def _integer_letter(kind):
     return letter if letter is None or signed else letter.upper()
 
 
+def _is_assembler(function):
+    """Whether a function is from assembler, whose debug information has no arguments."""
+    at = function.address
+    table = gdb.find_pc_line(int(at)).symtab if at is not None else None
+    return table is not None and table.filename.lower().endswith(".s")
+
+
 def _signature(text):
-    """The letters of a function's first integer arguments, and their names."""
+    """The letters of a function's first integer arguments, None where they are not known."""
     try:
-        kind = gdb.parse_and_eval(text).type.strip_typedefs()
+        function = gdb.parse_and_eval(text)
+        kind = function.type.strip_typedefs()
     except gdb.error:
         return None
     if kind.code != gdb.TYPE_CODE_FUNC or "no debug info" in str(kind):
         return None
     fields = kind.fields()
+    if not fields and _is_assembler(function):
+        return None
     if not fields or kind.target().sizeof > 16:
         return "-"  # the first register may be the address of the result
     letters = ""
