@@ -2,7 +2,6 @@ package debug
 
 import (
 	"context"
-	"slices"
 
 	"vplay/checkpoint"
 	"vplay/checkpoint/abi"
@@ -29,6 +28,7 @@ type CaughtFault struct {
 	interval uint32
 	index    int  // of the event in the interval's log
 	returned bool // from its handler, to where the signal that ended the program was pending
+	newer    int  // handlers that were called since and have not returned
 }
 
 // FindCaughtFault returns the fault that led to the end of a program, where the signal
@@ -51,7 +51,7 @@ func FindCaughtFault(s *replay.Session, f *replay.FinalImage, r *loader.Resolver
 	st := &f.Current().State
 	if !c.returned {
 		frames := r.Backtrace(&checkpoint.Regs{R: st.R, RIP: st.RIP}, BacktraceLimit)
-		i := slices.IndexFunc(frames, func(f dwarf.Frame) bool { return f.Signal })
+		i := signalFrame(frames, c.newer)
 		if i < 0 { // the handler was left by a longjmp
 			return nil
 		}
@@ -74,6 +74,19 @@ func FindCaughtFault(s *replay.Session, f *replay.FinalImage, r *loader.Resolver
 	return c
 }
 
+// signalFrame returns the index of the frame of a signal behind n others, innermost first, -1 when there are not so many.
+func signalFrame(frames []dwarf.Frame, n int) int {
+	for i := range frames {
+		if frames[i].Signal {
+			if n == 0 {
+				return i
+			}
+			n--
+		}
+	}
+	return -1
+}
+
 // stateOf has the general registers of an unwound frame. That of a signal has them all.
 func stateOf(regs *dwarf.Regs) *x86.State {
 	st := &x86.State{RIP: regs.V[dwarf.RIP]}
@@ -88,7 +101,7 @@ func stateOf(regs *dwarf.Regs) *x86.State {
 // openFault goes back in the log of a program to the newest fault of a thread whose
 // handler has not returned, or has returned as the last thing that the thread did.
 func openFault(s *replay.Session, infos []checkpoint.IntervalInfo, tid checkpoint.TID) *CaughtFault {
-	closed, isLast, returned := 0, true, false // closed: handlers that have returned, but not yet been met
+	closed, newer, isLast, returned := 0, 0, true, false // closed: handlers that have returned, but not yet been met
 	for i := len(infos) - 1; i >= 0; i-- {
 		events, err := s.Events(infos[i].ID)
 		if err != nil {
@@ -107,9 +120,11 @@ func openFault(s *replay.Session, infos []checkpoint.IntervalInfo, tid checkpoin
 			case e.Kind == checkpoint.EventSignal && closed > 0:
 				closed--
 			case e.Kind == checkpoint.EventSignal && n > 0 && isHandled(&events[n-1], e):
-				return &CaughtFault{Event: n - 1, fault: &events[n-1], interval: infos[i].ID, index: n - 1, returned: returned}
+				return &CaughtFault{Event: n - 1, fault: &events[n-1], interval: infos[i].ID, index: n - 1, returned: returned, newer: newer}
 			case e.Kind == checkpoint.EventSignal && returned: // another signal's handler returned last
 				return nil
+			case e.Kind == checkpoint.EventSignal:
+				newer++
 			}
 			isLast = false
 		}

@@ -22,6 +22,7 @@ func TestCaughtFault(t *testing.T) {
 		"exit":    {3, true},
 		"repair":  {4, false},
 		"longjmp": {5, false},
+		"another": {6, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,7 @@
 // A fault that the program catches. By the number of arguments: its handler aborts (none), sends the
 // signal once more and returns (1), sends it and stays (2), exits (3); or it has been repaired, and the
-// program aborts later for another reason (4), or has been left by a longjmp (5).
+// program aborts later for another reason (4), or has been left by a longjmp (5, and 6, where it aborts in the
+// handler of another signal).
 #include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -37,6 +38,11 @@ static void on_fault(int signo) {
 	}
 }
 
+static void on_user(int signo) {
+	(void)signo;
+	abort();
+}
+
 int use(volatile char *p) {
 	p[5] = 1; // FAULT
 	return p[5];
@@ -49,5 +55,9 @@ int main(int argc, char **argv) {
 	signal(SIGSEGV, on_fault);
 	if (sigsetjmp(out, 1) == 0)
 		use(page);
+	if (kind == 7) {
+		signal(SIGUSR1, on_user);
+		raise(SIGUSR1);
+	}
 	abort();
 }
