@@ -272,8 +272,10 @@ func (s *session) tscEvent(r *agent.Record, regs *checkpoint.Regs) checkpoint.Ev
 	return ev
 }
 
-// atInsn has the thread, whose registers are those before RDTSC, execute that at this stop, if it is to go on.
+// atInsn has the thread, whose registers are those before RDTSC, execute that at this stop, if it is to go on. The agent would not do it, and
+// may not for as long as the program leaves a flag set, or GS loaded.
 func (t *thread) atInsn(goesOn bool) (next action, done bool, err error) {
+	t.led = goesOn
 	if err = t.setRegs(&t.regs); err == nil && goesOn {
 		t.led = true // the agent has left it to this stop
 		_, err = t.emulate()
