@@ -341,7 +341,8 @@ func (sp *space) noteCodePages(at abi.Range) error {
 }
 
 // onlyJumps returns those of the pages that are private to the program, and written, because of
-// jumps alone: they hold what they held before.
+// jumps alone: they hold what they held before. It is asked at the end of each interval: what the program has written to by then is
+// forgotten, for it may write back what was there, and that is not what the next interval begins with.
 func (sp *space) onlyJumps(set ranges) (out ranges) {
 	var pages []uint64
 	for page := range sp.code.pages {
@@ -352,6 +353,8 @@ func (sp *space) onlyJumps(set ranges) (out ranges) {
 	_ = eachPage(sp.reader(), rangesOf(pages), func(addr uint64, b []byte) error {
 		if page := addr / checkpoint.PageSize; sp.code.pages[page] == checkpoint.HashPage(0, b) {
 			out.add(page, page+1)
+		} else {
+			delete(sp.code.pages, page)
 		}
 		return nil
 	})

@@ -58,6 +58,7 @@ var guestCases = []guestCase{
 	{name: "noeintr"},
 	{name: "orphans", sorted: true},
 	{name: "ownmem", opt: func(o *recorder.Options) { o.ForceEvery = 3 * time.Millisecond }},
+	{name: "patchback", opt: func(o *recorder.Options) { o.ForceEvery, o.Agent, o.AgentAfter = 3*time.Millisecond, true, -1 }},
 	{name: "pwritemap"},
 	{name: "queries"},
 	{name: "rdtscblocked"},
