@@ -46,7 +46,7 @@ func (t *thread) prepareAttached() error {
 
 // leaveKernel brings a thread that was stopped in a call behind it, or, where the stop has ended
 // the call or its handling of a signal is to come, before the instruction that makes it again. What
-// has a time-out goes on by restart_syscall(2), as after a signal that nobody handles.
+// has a time-out goes on by restart_syscall(2), as after a signal that nobody handles; but for poll(2), see pollsAnew.
 func (t *thread) leaveKernel() error {
 	ret := int64(t.regs.Rax)
 	if int64(t.regs.Orig_rax) < 0 {
@@ -56,8 +56,26 @@ func (t *thread) leaveKernel() error {
 	if isRestart(ret) {
 		t.interrupted = interruptedCall{ret, t.regs.Rip}
 	}
+	if ret == restartBlock && t.pollsAnew() {
+		beforeCall(&t.regs, unix.SYS_POLL)
+		return t.setRegs(&t.regs)
+	}
 	leaveCall(&t.regs, func() bool { return len(t.sig.held) > 0 || t.signalsOwn() })
 	return t.setRegs(&t.regs)
+}
+
+// pollsAnew reports whether the call that was interrupted is a poll(2) that is to be made anew, and not by restart_syscall(2): that goes on
+// with the address that the kernel has, and writes there while another thread has the turn. The time-out, if there is one, begins anew.
+func (t *thread) pollsAnew() bool {
+	if t.regs.Rsi == 0 || !t.proc.hasOther(t) { // it writes nothing, or nobody runs meanwhile
+		return false
+	}
+	if t.regs.Orig_rax != unix.SYS_RESTART_SYSCALL {
+		return t.regs.Orig_rax == unix.SYS_POLL
+	}
+	const before = 8 // it was restarted already, behind SIGSTOP say: what made it tells which call it is
+	code := make([]byte, before)
+	return t.space().readMem(t.regs.Rip-syscallInsnLen-before, code) == before && numberLoad(code, unix.SYS_POLL) > 0
 }
 
 // leaveCall makes registers those of a thread behind its call, or before it where the stop has ended it. signaled

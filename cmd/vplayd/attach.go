@@ -48,7 +48,8 @@ machine code, calls that the agent makes (see vplayd help record) are jumps. A
 program that it executes is started as record does, with variables such as
 GLIBC_TUNABLES where CPUID cannot be trapped, and without a vdso; it keeps that
 until it ends. A call that waited at the attach goes on waiting; what it had
-waited counts, but for epoll_wait(2), whose time-out begins anew.
+waited counts, but for epoll_wait(2), and poll(2) of one of several threads, whose
+time-out begins anew.
 
 An instruction that replay does not know, such as XBEGIN, is refused by name when
 replay comes to it.

@@ -111,3 +111,22 @@ func processesOf(prog string) (pids []int, err error) {
 	}
 	return pids, nil
 }
+
+// TestAttachPolls: what a poll(2) that waited at the attach gives comes into the program's memory when its thread has its turn, and not
+// while another computes, whose interval ends by force just then.
+func TestAttachPolls(t *testing.T) {
+	const times = 5
+	prog := compile(t, "attachpolls", "-pthread")
+	for name, ms := range map[string]string{"for ever": "-1", "with a time-out": "100000"} {
+		t.Run(name, func(t *testing.T) {
+			p := startAlive(t, prog, ms)
+			for range times {
+				a := attach(t, p.pid(), attachOptions{For: time.Hour, ForceEvery: 5 * time.Millisecond})
+				p.ask("x")
+				a.end()
+				t.Log(verify(t, a.path))
+			}
+			same(t, p.finish("go"), outcome{out: "got go\n", code: 3})
+		})
+	}
+}
