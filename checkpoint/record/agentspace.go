@@ -79,6 +79,8 @@ func (t *thread) agentFits(next action) bool {
 	switch {
 	case !sp.allowsAgent(), g.done, g.cur == nil:
 		return false
+	case t.regs.Eflags&flagTF != 0: // it would trap at each of the agent's own instructions
+		return false
 	case next.req != 0 && next.req != ptrace.Syscall, t.call.in, t.call.pending, t.redo, t.leaves, t.exiting, t.parked.noXState:
 		return false
 	}

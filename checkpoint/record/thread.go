@@ -132,7 +132,8 @@ type call struct {
 // blocks reports whether the kernel is to run a call that may wait for another thread.
 func (c *call) blocks() bool { return c.in && c.mayBlock && !c.answered && !c.gap }
 
-// Bits of rflags that belong to the tracer and to fault delivery.
+// Bits of rflags. RF belongs to fault delivery. TF is the program's own: what a single step of the tracer has set the kernel does not
+// show (linux arch/x86/kernel/ptrace.c, get_flags).
 const (
 	flagTF = 1 << 8
 	flagDF = 1 << 10
@@ -152,7 +153,7 @@ func (t *thread) noteNoXState(err error) {
 // context returns the thread's state at the current stop.
 func (t *thread) context() checkpoint.Context {
 	c := checkpoint.Context{TID: checkpoint.TID(t.tid), Regs: regsOf(&t.regs), OrigRAX: -1, Name: t.name}
-	c.Regs.RFLAGS &^= flagTF | flagRF
+	c.Regs.RFLAGS &^= flagRF
 	if t.call.in || t.call.pending { // its exit is to be logged yet
 		c.InCall, c.OrigRAX = true, t.call.nr
 		c.Regs = t.replayed() // not what the kernel was given, nor what execve has put in their place

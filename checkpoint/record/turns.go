@@ -156,7 +156,7 @@ func (t *thread) replayed() checkpoint.Regs {
 		r = regsOf(&t.call.entry)
 		r.R[0] = uint64(t.call.nr)
 	}
-	r.RFLAGS &^= flagTF | flagRF
+	r.RFLAGS &^= flagRF
 	return r
 }
 

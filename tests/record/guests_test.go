@@ -73,6 +73,7 @@ var guestCases = []guestCase{
 	{name: "sigcontext"},
 	{name: "sparsemap"},
 	{name: "spawnfail"},
+	{name: "stepped", flags: []string{"-pthread"}, opt: func(o *recorder.Options) { o.ForceEvery, o.Agent, o.AgentAfter = 3*time.Millisecond, true, -1 }},
 	{name: "stops"},
 	{name: "system", flags: []string{"-no-pie"}, prints: "selector 23 "}, // Linux's table of segments, which some hypervisors replace
 	{name: "textsum", noAgent: true},
