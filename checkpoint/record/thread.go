@@ -158,7 +158,9 @@ func (t *thread) context() checkpoint.Context {
 		c.InCall, c.OrigRAX = true, t.call.nr
 		c.Regs = t.replayed() // not what the kernel was given, nor what execve has put in their place
 	}
-	c.XState = t.xstate()
+	if !c.InCall || c.OrigRAX != unix.SYS_RT_SIGRETURN { // which may have restored it already, as its exit tells, unless a signal killed the thread
+		c.XState = t.xstate()
+	}
 	return c
 }
 

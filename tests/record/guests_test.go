@@ -70,6 +70,7 @@ var guestCases = []guestCase{
 	{name: "shmdetach"},
 	{name: "sigchld"},
 	{name: "sandbox"},
+	{name: "sigreturnkilled"},
 	{name: "sigcontext"},
 	{name: "sparsemap"},
 	{name: "spawnfail"},
