@@ -200,7 +200,8 @@ func (sp *space) isTarget(from, to uint64) bool {
 	return hasFarJump(code, start, from, to) || hasShortJump(code, start, from, to)
 }
 
-// hasFarJump reports whether code, which lies at start, has a jump or call with an offset of 32 bits that leads into [from,to).
+// hasFarJump reports whether code, which lies at start, has a jump or call with an offset of 32 bits that leads into [from,to), or a LEA
+// that takes an address there, for a jump to it.
 // It looks for the offset first, which hardly ever fits: most of what a site costs is this loop.
 func hasFarJump(code []byte, start, from, to uint64) bool {
 	for i := 1; i+4 <= len(code); i++ {
@@ -208,7 +209,7 @@ func hasFarJump(code []byte, start, from, to uint64) bool {
 		if start+uint64(i)+4+offset-from >= to-from {
 			continue
 		}
-		if op := code[i-1]; op == 0xe8 || op == 0xe9 || op&0xf0 == 0x80 && i > 1 && code[i-2] == 0x0f {
+		if op := code[i-1]; op == 0xe8 || op == 0xe9 || i > 1 && (op&0xf0 == 0x80 && code[i-2] == 0x0f || op&0xc7 == 0x05 && code[i-2] == 0x8d) {
 			return true
 		}
 	}

@@ -37,6 +37,7 @@ func TestJumps(t *testing.T) {
 		}
 		put(4, byte(0xe8+rnd.Intn(3)))
 		put(4, 0x0f, byte(0x7e+rnd.Intn(20)))
+		put(4, 0x8d, byte(rnd.Intn(8)<<3|rnd.Intn(2)<<2|5))
 		put(1, byte(0x70+rnd.Intn(128)))
 		wantFar, wantShort := false, false
 		for i, b := range code {
@@ -44,7 +45,7 @@ func TestJumps(t *testing.T) {
 				at, whole := leadsTo(code, i, size, opcodes)
 				return whole && at >= from && at < to
 			}
-			wantFar = wantFar || (b == 0xe8 || b == 0xe9) && hits(4, 1) || b == 0x0f && i+1 < len(code) && code[i+1]&0xf0 == 0x80 && hits(4, 2)
+			wantFar = wantFar || (b == 0xe8 || b == 0xe9) && hits(4, 1) || (b == 0x0f && i+1 < len(code) && code[i+1]&0xf0 == 0x80 || b == 0x8d && i+1 < len(code) && code[i+1]&0xc7 == 5) && hits(4, 2)
 			wantShort = wantShort || (b&0xf0 == 0x70 || b == 0xeb || b >= 0xe0 && b <= 0xe3) && hits(1, 1)
 		}
 		if got := hasFarJump(code, start, from, to); got != wantFar {

@@ -277,7 +277,6 @@ func (s *session) tscEvent(r *agent.Record, regs *checkpoint.Regs) checkpoint.Ev
 func (t *thread) atInsn(goesOn bool) (next action, done bool, err error) {
 	t.led = goesOn
 	if err = t.setRegs(&t.regs); err == nil && goesOn {
-		t.led = true // the agent has left it to this stop
 		_, err = t.emulate()
 	}
 	return action{}, goesOn, err

@@ -41,11 +41,12 @@ SHAPE(cramped, "rdtscp; mov %rax, 88(%rdi)"); // no jump can lead from there
 SHAPE(aligned, "lea -64(%rsp), %rsp; pushf; orl $0x40000, (%rsp); popf; rdtsc; mov %eax, %eax; mov %edx, %edx\n" // AC: the agent leaves it
                "pushf; andl $~0x40000, (%rsp); popf; lea 64(%rsp), %rsp");
 SHAPE(entered, "stc; jmp 2f; 1: clc; rdtsc; 2: mov %edx, %edx; jc 1b"); // nor here
+SHAPE(pointed, "stc; lea 2f(%rip), %rdx; jmp *%rdx; 1: clc; rdtsc; 2: mov %edx, %edx; jc 1b");
 
 static const struct {
 	void (*f)(struct left *, unsigned long);
 	int numbers, flags;
-} shapes[] = {{shifted, 0, 0}, {moved, 0, 1}, {fenced, 0, 1}, {behind, 0, 1}, {numbered, 1, 1}, {cramped, 1, 1}, {aligned, 0, 1}, {entered, 0, 0}};
+} shapes[] = {{shifted, 0, 0}, {moved, 0, 1}, {fenced, 0, 1}, {behind, 0, 1}, {numbered, 1, 1}, {cramped, 1, 1}, {aligned, 0, 1}, {entered, 0, 0}, {pointed, 0, 0}};
 
 enum { SHAPES = sizeof shapes / sizeof *shapes, FLAGS = 0x8d5 };
 
