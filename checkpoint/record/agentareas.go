@@ -167,6 +167,13 @@ func (t *thread) yieldAreas() error {
 		if !lost(o) {
 			continue
 		}
+		for _, other := range t.group().turns.threads {
+			if other.aside.is() && other.aside.stub-o.at.Addr < o.at.Len {
+				if err := other.comeBack(); err != nil && !isGone(err) {
+					return err
+				}
+			}
+		}
 		if err := t.space().forget(func(s *site) bool { return s.stub-o.at.Addr < o.at.Len }); err != nil {
 			return err
 		}

@@ -84,8 +84,9 @@ func (c *patchedCode) remove(s *site) {
 // What a stub is made of: at most 20 bytes of the program's own, then the jump to the agent.
 const (
 	stubSize    = 128
-	stubResumes = 64 // where the program goes on, if that is in the stub
-	stubAbout   = 96 // what it tells the agent
+	stubResumes = 64  // where the program goes on, if that is in the stub
+	stubAbout   = 96  // what it tells the agent
+	stubGoesOn  = 120 // where the program goes on behind that; aligned, for programs that have set the flag AC
 	areaSize    = 64 << 10
 	jumpSize    = entryJump
 	maxAreas    = 16
@@ -238,7 +239,7 @@ func (s *site) build(a *stubArea) {
 	a.used += stubSize
 	s.stub = a.at.Addr + off
 	b := a.view[off:off:min(off+stubSize, uint64(len(a.view)))]
-	resume := s.behind()
+	resume, goesOn := s.behind(), uint64(0)
 	b = append(b, s.moved...)
 	s.entry = s.stub + uint64(len(b))
 	if s.size != 0 {
@@ -255,14 +256,16 @@ func (s *site) build(a *stubArea) {
 		s.resumes = s.stub + stubResumes
 		b = b[:stubResumes]
 		b = append(b, s.own[resume-s.addr:]...)
-		b = append(b, 0xff, 0x25, 0, 0, 0, 0) // jmp *0(%rip)
-		b = binary.LittleEndian.AppendUint64(b, resume+s.next)
+		b = append(b, 0xff, 0x25) // jmp *...(%rip), of which an offset of 4 bytes follows
+		b = binary.LittleEndian.AppendUint32(b, uint32(stubGoesOn-len(b)-4))
+		goesOn = resume + s.next
 		resume = s.resumes
 	}
 	b = b[:stubAbout]
 	b = binary.LittleEndian.AppendUint64(b, s.behind())
 	b = binary.LittleEndian.AppendUint64(b, resume)
-	binary.LittleEndian.AppendUint64(b, s.size)
+	b = binary.LittleEndian.AppendUint64(b, s.size)
+	binary.LittleEndian.AppendUint64(b, goesOn)
 	switch {
 	case s.via.Len != 0:
 		s.to = []byte{0xeb, byte(s.via.Addr - s.jump.Addr - syscallInsnLen)}

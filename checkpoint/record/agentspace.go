@@ -187,13 +187,13 @@ func (t *thread) underAgent(sig int) (bool, error) {
 // within reports whether a thread of the group, but one, stands in the midst of what the site's jump is
 // written over.
 func (g *group) within(s *site, but *thread) bool {
-	return slices.ContainsFunc(g.turns.threads, func(t *thread) bool { return t != but && s.within(t.regs.Rip) })
+	return slices.ContainsFunc(g.turns.threads, func(t *thread) bool { return t != but && !t.aside.is() && s.within(t.regs.Rip) })
 }
 
 // clearJump takes out the jump that the thread stands in the midst of.
 func (t *thread) clearJump() error {
 	sp := t.space()
-	if s := sp.code.inJump[t.regs.Rip]; s != nil && s.within(t.regs.Rip) {
+	if s := sp.code.inJump[t.regs.Rip]; s != nil && !t.aside.is() && s.within(t.regs.Rip) {
 		return s.write(sp, sp.underAgent(s, true))
 	}
 	return nil
@@ -309,7 +309,7 @@ func (t *thread) leaveBlock() error {
 	if err := t.readRegs(); err != nil {
 		return err
 	}
-	t.regs.Gs_base = 0
+	t.regs.Gs_base, t.aside = 0, aside{}
 	return t.setRegs(&t.regs)
 }
 

@@ -307,6 +307,9 @@ func (a *spaceAgent) stubAt(addr uint64) *site {
 // leaveStub puts a thread that was sent into a stub (onDispatch), but is not to go on there now, before its call: another
 // thread has its turn, or the agent may not be there any more when it goes on.
 func (t *thread) leaveStub() error {
+	if t.aside.is() {
+		return t.comeBack()
+	}
 	if a := t.space().agent; a != nil {
 		if s := a.stubAt(t.regs.Rip); s != nil {
 			return t.inStub(s)

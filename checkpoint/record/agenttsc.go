@@ -121,6 +121,11 @@ func (t *thread) leadTSC(kind checkpoint.InstrKind, size uint64) (bool, error) {
 			return false, err
 		}
 	}
+	for _, other := range t.group().turns.threads {
+		if other != t && other.space() == sp {
+			other.stepAside(s)
+		}
+	}
 	within := t.group().within(s, t)
 	if !sp.code.clean { // else that is written before the thread goes on
 		if err := s.write(sp, sp.underAgent(s, within)); err != nil {
@@ -132,6 +137,31 @@ func (t *thread) leadTSC(kind checkpoint.InstrKind, size uint64) (bool, error) {
 	}
 	t.regs.Rip, t.led = s.entry, true
 	return true, t.setRegs(&t.regs)
+}
+
+// aside is where a thread stands whose turn is over, when that was behind RDTSC and is in the midst of the jump that another thread is to go by:
+// in the stub, in front of the same instructions. All but the kernel takes it for where it was.
+type aside struct{ rip, stub uint64 }
+
+func (a aside) is() bool { return a.stub != 0 }
+
+// stepAside has the thread, which does not run, make room for the jump of a site, if it stands in its midst. Threads that compute
+// with RDTSC in a loop mostly stand there: a turn ends where the log can name the place, behind RDTSC that is.
+func (t *thread) stepAside(s *site) {
+	off := t.regs.Rip - s.behind()
+	if t.aside.is() || t.call.in || t.call.pending || t.agent || int64(t.regs.Orig_rax) >= 0 || s.resumes == 0 || off > s.next || !s.within(t.regs.Rip) {
+		return
+	}
+	t.aside = aside{t.regs.Rip, s.resumes + off}
+	if t.setRegs(&t.regs) != nil { // killed meanwhile
+		t.aside = aside{}
+	}
+}
+
+// comeBack has the thread stand where it is again.
+func (t *thread) comeBack() error {
+	t.aside = aside{}
+	return t.setRegs(&t.regs)
 }
 
 // stubTSC makes a stub for RDTSC or RDTSCP at rip, where HLT may be a site. There is none where no jump can lead from there.

@@ -168,6 +168,9 @@ func (t *thread) resume(req ptrace.Request, sig int, user bool) (ws unix.WaitSta
 	if req != ptrace.Listen { // from which it comes without any signal
 		t.session.relay.runs(t)
 	}
+	if req != ptrace.Listen {
+		t.aside = aside{} // it goes on from there
+	}
 	err = t.session.source.resume(t.tid, req, sig)
 	t.session.guard.of(t.tid).delivered()
 	if req == ptrace.Listen && errors.Is(err, unix.EIO) {

@@ -44,6 +44,7 @@ type thread struct {
 	tscRuns     bool        // RDTSC does not fault in it
 	agent       bool        // it runs under the agent, or did so up to the stop that is answered
 	placing     bool        // it was under the agent, and is not where it is in the program yet
+	aside       aside       // where it is kept instead
 	led         bool        // its RDTSC was to go on in a stub (leadTSC)
 	redo        bool        // it makes a call again, which the agent has left to the recorder
 	atSync      bool        // the stop that was answered last is one that the log can name
@@ -69,6 +70,9 @@ func (t *thread) readRegs() error {
 	if t.block != nil && t.regs.Gs_base == t.block.gsBase() {
 		t.regs.Gs_base = 0
 	}
+	if t.aside.is() && t.regs.Rip == t.aside.stub {
+		t.regs.Rip = t.aside.rip
+	}
 	return err
 }
 
@@ -83,6 +87,9 @@ func (t *thread) withBlock(r *ptrace.Regs) ptrace.Regs {
 	own := *r
 	if t.block != nil && r.Gs_base == 0 {
 		own.Gs_base = t.block.gsBase()
+	}
+	if t.aside.is() && r.Rip == t.aside.rip {
+		own.Rip = t.aside.stub
 	}
 	return own
 }

@@ -9,6 +9,9 @@
 //
 // rt_sigreturn(2) gives the program all registers back, so that any can be used here.
 TEXT ·onSegv(SB), NOSPLIT|NOFRAME, $0-0
+	PUSHFQ
+	ANDQ $~0x40000, 0(SP) // AC: what is read here is not aligned
+	POPFQ
 	MOVL 8(SI), R12
 	CMPL R12, $0x80 // SI_KERNEL: no address is to blame
 	JNE  other

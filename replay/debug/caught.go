@@ -44,13 +44,13 @@ func FindCaughtFault(s *replay.Session, f *replay.FinalImage, r *loader.Resolver
 		return nil
 	}
 	last := images[len(images)-1]
-	c := openFault(s, last, f.Current().TID)
+	st := &f.Current().State
+	frames := r.Backtrace(&checkpoint.Regs{R: st.R, RIP: st.RIP}, BacktraceLimit)
+	c := openFault(s, last, f.Current().TID, signalFrame(frames, 0) >= 0)
 	if c == nil {
 		return nil
 	}
-	st := &f.Current().State
 	if !c.returned {
-		frames := r.Backtrace(&checkpoint.Regs{R: st.R, RIP: st.RIP}, BacktraceLimit)
 		i := signalFrame(frames, c.newer)
 		if i < 0 { // the handler was left by a longjmp
 			return nil
@@ -98,11 +98,18 @@ func stateOf(regs *dwarf.Regs) *x86.State {
 	return st
 }
 
+// maxLooked bounds how many events of a log are looked through, in whole intervals from its end back: to read a million takes a second.
+const maxLooked = 1 << 20
+
 // openFault goes back in the log of a program to the newest fault of a thread whose
-// handler has not returned, or has returned as the last thing that the thread did.
-func openFault(s *replay.Session, infos []checkpoint.IntervalInfo, tid checkpoint.TID) *CaughtFault {
+// handler has not returned, or has returned as the last thing that the thread did. inHandler says whether the thread is in one.
+func openFault(s *replay.Session, infos []checkpoint.IntervalInfo, tid checkpoint.TID, inHandler bool) *CaughtFault {
 	closed, newer, isLast, returned := 0, 0, true, false // closed: handlers that have returned, but not yet been met
+	looked := 0
 	for i := len(infos) - 1; i >= 0; i-- {
+		if looked += infos[i].Events; looked > maxLooked && i < len(infos)-1 {
+			return nil
+		}
 		events, err := s.Events(infos[i].ID)
 		if err != nil {
 			return nil
@@ -126,7 +133,9 @@ func openFault(s *replay.Session, infos []checkpoint.IntervalInfo, tid checkpoin
 			case e.Kind == checkpoint.EventSignal:
 				newer++
 			}
-			isLast = false
+			if isLast = false; !inHandler && !returned {
+				return nil
+			}
 		}
 	}
 	return nil

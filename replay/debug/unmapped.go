@@ -41,7 +41,11 @@ func Unmapped(s *replay.Session, f *replay.FinalImage) string {
 	for i := range infos {
 		before += infos[i].Events
 	}
+	looked := 0
 	for i := len(infos) - 1; i >= max(0, len(infos)-maxUnmapLogs); i-- {
+		if looked += infos[i].Events; looked > maxLooked && i < len(infos)-1 {
+			return ""
+		}
 		iv, err := s.Rec.Interval(infos[i].ID)
 		if err != nil {
 			return ""

@@ -48,10 +48,13 @@ func forged(t *testing.T, f *forge) string {
 	return path
 }
 
+// heapScript is the script heap as a file: by its name it refuses a recording in which nothing runs, as most forged ones are.
+const heapScript = "../../replay/analysis/script/library/heap.star"
+
 // verbs open a recording. FILE stands for it. Of the scripts, strace reads what dump and heap read.
 var verbs = [][]string{
 	{"info", "FILE"}, {"processes", "FILE"}, {"verify", "FILE"}, {"dump", "FILE"}, {"slim", "FILE"},
-	{"serve", "--listen", "127.0.0.1:0", "FILE"}, {"run", "heap", "FILE"},
+	{"serve", "--listen", "127.0.0.1:0", "FILE"}, {"run", heapScript, "FILE"},
 }
 
 // TestForged opens files made to do harm with every verb that reads one, by the
@@ -72,7 +75,7 @@ func openAll(t *testing.T, forges []forge, verbs [][]string) {
 		t.Run(f.name, func(t *testing.T) {
 			path := forged(t, f)
 			for _, verb := range verbs {
-				name := strings.TrimSuffix(strings.Join(verb[:2], " "), " FILE")
+				name := strings.TrimSuffix(verb[0]+" "+filepath.Base(verb[1]), " FILE")
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					if took := open(t, vplayd, path, verb, false, f.codes()...); took > untilStop || verb[0] == "serve" {
@@ -87,7 +90,7 @@ func openAll(t *testing.T, forges []forge, verbs [][]string) {
 // elfVerbs are those that read the program's own files.
 var elfVerbs = [][]string{
 	{"info", "FILE"}, {"export-elf", "FILE"}, {"serve", "--listen", "127.0.0.1:0", "FILE"}, {"serve", "--dap", "--listen", "127.0.0.1:0", "FILE"},
-	{"run", "heap", "FILE"}, {"report", "FILE"},
+	{"run", heapScript, "FILE"}, {"report", "FILE"},
 }
 
 // TestForgedELF opens recordings whose program's file is made to do harm with every
@@ -150,6 +153,13 @@ func open(t *testing.T, vplayd, path string, verb []string, stop bool, codes ...
 	}
 	args := slices.Clone(verb)
 	args[slices.Index(args, "FILE")] = file
+	if i := slices.Index(args, heapScript); i >= 0 {
+		script, err := filepath.Abs(heapScript)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args[i] = script
+	}
 	if dir := symbolFolder(path); isFolder(dir) {
 		args = append(args, "--symbols", dir)
 	}

@@ -247,6 +247,7 @@ func TestKilledOutright(t *testing.T) {
 		{"forks", []string{guest, "forks"}, ""},
 		{"tsc", []string{guest, "tsc"}, ""},
 		{"many tsc", []string{compile(t, "manytsc", "-pthread"), "20000", "2000"}, ""},
+		{"tsc together", []string{compile(t, "manytsc", "-pthread"), "200000", "together"}, ""},
 		{"broken", []string{guest, "broken"}, ""},
 		{"masks", []string{compile(t, "masks")}, ""},
 	}

@@ -60,3 +60,29 @@ func TestTSCAlone(t *testing.T) {
 	}
 	t.Log(verify(t, res.Path))
 }
+
+// TestTSCTogether: threads that compute with RDTSC in a loop end their turns behind it, and make room there for the jump that another one
+// is to go by.
+func TestTSCTogether(t *testing.T) {
+	prog := compile(t, "manytsc", "-pthread")
+	for name, opt := range map[string]recorder.Options{
+		"often": {}, "runs": {TSCAfter: -1}, "forced": {ForceEvery: 3 * time.Millisecond}, "many": {Interval: time.Millisecond}, "chaos": {Chaos: true, ChaosSeed: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := "100000"
+			if opt.Chaos { // without the agent
+				n = "10000"
+			}
+			r := run{args: []string{prog, n, "together"}, opt: opt}
+			r.opt.Agent, r.opt.AgentAfter, r.opt.Keep = true, 1, recorder.KeepAlways
+			got, res := r.recorded(t)
+			if got.out != "0 back\n" {
+				t.Errorf("output %q", got.out)
+			}
+			t.Logf("%d of %d by the agent; %s", res.Stats.AgentInstrs, res.Stats.Instrs, verify(t, res.Path))
+			if !opt.Chaos && res.Stats.AgentInstrs < res.Stats.Instrs*3/4 {
+				t.Errorf("%d of %d by the agent", res.Stats.AgentInstrs, res.Stats.Instrs)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 // RDTSC and RDTSCP many times, as compilers write them: nothing changes but what the instruction changes, and time does not go
 // back, while signals come that read it, too, in a second thread, and in a child.
-// Arguments: how often, and after how many microseconds a signal comes; or how often in one place alone, and "alone".
+// Arguments: how often, and after how many microseconds a signal comes; or how often in one place
+// alone, and "alone", or "together" for three threads that do so.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -87,11 +88,21 @@ static void *many(void *n) {
 	return (void *)(long)(back + 1000 * wrong);
 }
 
+static void *alone(void *n) {
+	for (unsigned long i = 0; i < (unsigned long)n; i++) note(__rdtsc());
+	return (void *)(long)back;
+}
+
 int main(int argc, char **argv) {
 	unsigned long n = argc > 1 ? strtoul(argv[1], 0, 0) : 20000, us = argc > 2 ? strtoul(argv[2], 0, 0) : 500;
-	if (argc > 2 && strcmp(argv[2], "alone") == 0) {
-		for (unsigned long i = 0; i < n; i++) note(__rdtsc());
-		return printf("%d back\n", back) < 0;
+	if (argc > 2 && strcmp(argv[2], "alone") == 0) return printf("%ld back\n", (long)alone((void *)n)) < 0;
+	if (argc > 2 && strcmp(argv[2], "together") == 0) {
+		pthread_t two[2];
+		void *ret;
+		for (int i = 0; i < 2; i++) pthread_create(&two[i], 0, alone, (void *)n);
+		long sum = (long)alone((void *)n);
+		for (int i = 0; i < 2; i++) pthread_join(two[i], &ret), sum += (long)ret;
+		return printf("%ld back\n", sum) < 0;
 	}
 	struct itimerval every = {{0, us}, {0, us}}, never = {{0, 0}, {0, 0}};
 	struct sigaction act = {.sa_handler = onSignal, .sa_flags = SA_RESTART};

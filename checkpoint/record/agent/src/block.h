@@ -56,6 +56,8 @@
 #define PHASE_WAITS  3 /* likewise entered, and the call may wait, which the supervisor may end */
 #define PHASE_TELLS  4 /* the call's result is 0, and what it stores in memory is in probe, and not all of it there */
 
+#define FLAG_AC      0x40000 /* of RFLAGS: accesses that are not aligned fault */
+
 /* What a stub says of its site, at RCX when it enters the agent. */
 #define D_RIP        0 /* behind the instruction */
 #define D_RETURN     8 /* where the program goes on */

@@ -54,6 +54,12 @@ agent_numbered:
 	mov	%rax, R_RFLAGS(%r11)
 agent_kept:
 	cld
+	test	$FLAG_AC, %eax			/* the program may have it set, and the code here does not align all it accesses */
+	je	agent_aligned
+	push	%rax
+	andl	$~FLAG_AC, (%rsp)
+	popfq
+agent_aligned:
 	mov	D_RIP(%rcx), %rax
 	mov	%rax, R_RCX(%r11)
 	mov	%rax, R_RIP(%r11)
@@ -132,6 +138,9 @@ agent_sysed:
  * on in the thread's own agent, whose calls alone are let through. */
 agent_handler:
 	cld
+	pushfq
+	andl	$~FLAG_AC, (%rsp)
+	popfq
 	mov	%rsi, %rdi
 	mov	%rdx, %rsi
 	mov	%gs:B_SELF, %rdx
