@@ -56,6 +56,16 @@ func (m flat) Fetch(a uint64, b []byte) (int, x86.Fault) {
 	return len(b), x86.Fault{}
 }
 
+// newAgent returns memory with a supervised agent at its start, and room behind it, where the vDSO's function is at clock.
+func newAgent(clock uint64) (m flat, s Shared) {
+	m = make(flat, Size+0x1000)
+	s = Shared(m[:Size])
+	s.Init(flatBase, flatBase)
+	s.Supervise(true)
+	s.Clock(clock)
+	return m, s
+}
+
 // TestTells: from the first byte of a time that the agent stores on, whoever finds the thread knows all of it.
 func TestTells(t *testing.T) {
 	const (
@@ -72,11 +82,7 @@ func TestTells(t *testing.T) {
 		abi.SYS_CLOCK_GETTIME: {seconds, nanoseconds},
 		abi.SYS_GETTIMEOFDAY:  {seconds, nanoseconds / 1000},
 	} {
-		m := make(flat, Size+0x1000)
-		s := Shared(m[:Size])
-		s.Init(flatBase, flatBase)
-		s.Supervise(true)
-		s.Clock(clock)
+		m, s := newAgent(clock)
 		s.AddWritable(to, to+timeSize)
 		code := append([]byte{0x48, 0xb8}, make([]byte, 8)...) // movabs $seconds,%rax
 		word(code[2:], seconds)
@@ -132,11 +138,7 @@ func TestReadsTSC(t *testing.T) {
 	)
 	word := binary.LittleEndian.PutUint64
 	for _, size := range []uint64{2, 3} {
-		m := make(flat, Size+0x1000)
-		s := Shared(m[:Size])
-		s.Init(flatBase, flatBase)
-		s.Supervise(true)
-		s.Clock(clock)
+		m, s := newAgent(clock)
 		s.TSCIs(tsc, began, rate)
 		s.Aux(aux)
 		code := []byte{0x48, 0xc7, 0x06, 5, 0, 0, 0, 0x48, 0xc7, 0x46, 8, 10, 0, 0, 0, 0x31, 0xc0, 0xc3} // movq $5,(%rsi); movq $10,8(%rsi); xor %eax,%eax; ret
