@@ -380,11 +380,16 @@ func (t *thread) reachAgent(addr, nr uint64) (uint64, error) {
 		if s.jump.Len != 0 && !sp.agent.giveSlot(s) {
 			s.jump, s.own, s.next = abi.Range{}, nil, 0
 		}
-		s.build(a)
-		sp.agent.stubs[s.stub] = s
-		sp.code.add(s)
+		sp.addStub(s, a)
 	}
 	return s.entry, s.write(sp, sp.underAgent(s, t.group().within(s, t)))
+}
+
+// addStub adds a site with a stub, which it writes.
+func (sp *space) addStub(s *site, a *stubArea) {
+	s.build(a)
+	sp.agent.stubs[s.stub] = s
+	sp.code.add(s)
 }
 
 // giveSlot gives a site a slot. False says that there is none left.

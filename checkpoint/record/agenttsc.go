@@ -191,9 +191,7 @@ func (t *thread) stubTSC(old *site, size uint64) (*site, error) {
 	}
 	c := &t.session.tsc
 	sp.agent.shared.TSCIs(c.tsc, c.time, c.rate)
-	s.build(a)
-	sp.agent.stubs[s.stub] = s
-	sp.code.add(s)
+	sp.addStub(s, a)
 	return s, nil
 }
 
