@@ -187,12 +187,11 @@ func fileSize(pid int, start, end uint64) int64 {
 	return fi.Size()
 }
 
-func mapFileOpener(pid int, start, end uint64) func() (io.ReaderAt, func(), error) {
-	return func() (io.ReaderAt, func(), error) {
-		f, err := os.Open(mapFile(pid, start, end))
-		if err != nil {
-			return nil, nil, err
-		}
-		return f, func() { _ = f.Close() }, nil
+// openMapFile opens the file behind a mapping of a process, which the kernel allows root alone.
+func openMapFile(pid int, start, end uint64) (io.ReaderAt, func(), error) {
+	f, err := os.Open(mapFile(pid, start, end))
+	if err != nil {
+		return nil, nil, err
 	}
+	return f, func() { _ = f.Close() }, nil
 }

@@ -82,7 +82,7 @@ func (sp *space) openMapped(m *mapping) (io.ReaderAt, func(), error) {
 
 // openBehind is openMapped for a mapping of process pid, whose file is o.
 func openBehind(pid int, m *mapping, o *checkpoint.Object) (io.ReaderAt, func(), error) {
-	if f, done, err := mapFileOpener(pid, m.Start, m.End)(); err == nil {
+	if f, done, err := openMapFile(pid, m.Start, m.End); err == nil {
 		return f, done, nil
 	}
 	return openNamed(o)
