@@ -101,32 +101,26 @@ func (s *Session) damaged(id uint32, what string) error {
 // checkXStates looks at all extended states of an interval, so that a bad one is not
 // taken for a difference of the replay.
 func (s *Session) checkXStates(iv *checkpoint.Interval) error {
-	check := func(where string, img []byte) error {
-		if len(img) == 0 {
+	check := func(img []byte) error {
+		if len(img) == 0 { // of nearly all events
 			return nil
 		}
 		var st x86.State
-		if err := st.SetXState(img, s.layout); err != nil {
-			return fmt.Errorf("%s: %w", where, err)
-		}
-		return nil
+		return st.SetXState(img, s.layout)
 	}
 	for i := range iv.Start {
-		if err := check("the start", iv.Start[i].XState); err != nil {
-			return err
+		if err := check(iv.Start[i].XState); err != nil {
+			return fmt.Errorf("the start: %w", err)
 		}
 	}
 	for i := range iv.End.Contexts {
-		if err := check("the end", iv.End.Contexts[i].XState); err != nil {
-			return err
+		if err := check(iv.End.Contexts[i].XState); err != nil {
+			return fmt.Errorf("the end: %w", err)
 		}
 	}
 	for i := range iv.Events {
-		if len(iv.Events[i].XState) == 0 { // nearly all
-			continue
-		}
-		if err := check(fmt.Sprintf("event %d", i), iv.Events[i].XState); err != nil {
-			return err
+		if err := check(iv.Events[i].XState); err != nil {
+			return fmt.Errorf("event %d: %w", i, err)
 		}
 	}
 	return nil
